@@ -1,0 +1,1 @@
+"""The demonstration behind `make demo`: real images through tile kernels, and a table."""

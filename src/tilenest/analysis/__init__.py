@@ -1,0 +1,42 @@
+"""Questions about the IR with frozen answers; nothing here edits a program or keeps a result in it."""
+
+from tilenest.analysis.effects import (
+    Effects,
+    effects_of,
+    is_pure,
+    is_written_between,
+    may_overlap,
+)
+from tilenest.analysis.index_values import access_formulas, formula_of, is_inside, range_of, ranges_of
+from tilenest.analysis.merges import known_merges
+from tilenest.analysis.output_clips import OutputClip, output_clips
+from tilenest.analysis.structure import (
+    ancestor_in,
+    constant_of,
+    is_defined_above,
+    is_splat,
+    trip_counts,
+    uses_after,
+)
+
+__all__ = [
+    "Effects",
+    "OutputClip",
+    "access_formulas",
+    "ancestor_in",
+    "constant_of",
+    "effects_of",
+    "formula_of",
+    "is_defined_above",
+    "is_inside",
+    "is_pure",
+    "is_splat",
+    "is_written_between",
+    "known_merges",
+    "may_overlap",
+    "output_clips",
+    "range_of",
+    "ranges_of",
+    "trip_counts",
+    "uses_after",
+]

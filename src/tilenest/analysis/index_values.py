@@ -1,0 +1,134 @@
+"""Index values as formulas and intervals, and what that proves about an access.
+
+In: SSA values of index type and access maps. Out: formulas over leaves (nest indices, arguments,
+anything that is not index arithmetic), intervals from the bounds of nests and views, and whether
+an access stays inside a view or buf of static extents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tilenest.analysis.structure import constant_of
+from tilenest.dialects import Access, Apply, Extent, Nest
+from tilenest.ir import INDEX, BlockArgument, OpResult, Type, Value
+from tilenest.layouts import (
+    AffineMap,
+    Const,
+    DimRef,
+    IndexExpr,
+    Interval,
+    Sym,
+    bounds,
+    simplify,
+)
+
+_LARGEST_EXTENT = 1 << 48
+_ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b,
+    "mod": lambda a, b: a % b,
+}
+
+
+def formula_of(value: Value, leaf: Callable[[Value], IndexExpr]) -> IndexExpr:
+    """The value as an expression over the leaves of its index arithmetic."""
+    if isinstance(value, OpResult) and value.type is INDEX:
+        owner = value.owner
+        number = constant_of(value)
+        if number is not None:
+            return Const(int(number))
+        if isinstance(owner, Extent):
+            extent = owner.view.type.shape[owner.axis]  # type: ignore[attr-defined]  # a view
+            return leaf(value) if extent is None else Const(extent)
+        if isinstance(owner, Apply):
+            parts = [formula_of(argument, leaf) for argument in owner.arguments]
+            if owner.function in _ARITHMETIC:
+                return _ARITHMETIC[owner.function](*parts)
+            if owner.function == "neg":
+                return -parts[0]
+    return leaf(value)
+
+
+def range_of(value: Value) -> Interval | None:
+    """An interval that holds the value whenever it is defined."""
+    leaves: list[Value] = []
+
+    def leaf(part: Value) -> IndexExpr:
+        if part not in leaves:
+            leaves.append(part)
+        return Sym(leaves.index(part))
+
+    formula = formula_of(value, leaf)
+    found = {Sym(i): _range_of_leaf(part) for i, part in enumerate(leaves)}
+    return bounds(formula, {sym: part for sym, part in found.items() if part is not None})
+
+
+def _range_of_leaf(value: Value) -> Interval | None:
+    if isinstance(value, BlockArgument):
+        return _range_of_argument(value)
+    if not isinstance(value, OpResult) or value.type is not INDEX:
+        return None
+    owner = value.owner
+    if isinstance(owner, Extent):
+        return 0, _LARGEST_EXTENT
+    if isinstance(owner, Apply) and owner.function in ("minimum", "maximum"):
+        parts = [range_of(argument) for argument in owner.arguments]
+        pick = min if owner.function == "minimum" else max
+        if parts[0] is not None and parts[1] is not None:
+            return pick(parts[0][0], parts[1][0]), pick(parts[0][1], parts[1][1])
+    return None
+
+
+def _range_of_argument(value: BlockArgument) -> Interval | None:
+    nest = value.block.parent_op
+    if not isinstance(nest, Nest) or value.index >= nest.rank:
+        return None
+    first, last = range_of(nest.lower[value.index]), range_of(nest.upper[value.index])
+    step = constant_of(nest.step[value.index])
+    if first is None or last is None or step is None or step <= 0 or last[1] <= first[0]:
+        return None
+    highest = last[1] - 1
+    if first[0] == first[1]:
+        highest = first[0] + (highest - first[0]) // int(step) * int(step)
+    return first[0], highest
+
+
+def ranges_of(
+    extents: Sequence[int], symbols: Sequence[Value]
+) -> dict[DimRef | Sym, Interval]:
+    """Intervals of a map's loop dims and symbols."""
+    ranges: dict[DimRef | Sym, Interval] = {
+        DimRef(i): (0, max(0, extent - 1)) for i, extent in enumerate(extents)
+    }
+    for i, symbol in enumerate(symbols):
+        found = range_of(symbol)
+        if found is not None:
+            ranges[Sym(i)] = found
+    return ranges
+
+
+def is_inside(
+    access: Access, memory: Type, ranges: dict[DimRef | Sym, Interval]
+) -> tuple[bool, ...]:
+    """For each axis of a view, buf or tile whether the access provably stays within it."""
+    shape: tuple[int | None, ...] = getattr(memory, "shape", ())
+    inside: list[bool] = []
+    for result, extent in zip(access.map.results, shape, strict=True):
+        found = bounds(result, ranges)
+        inside.append(
+            extent is not None and found is not None and found[0] >= 0 and found[1] < extent
+        )
+    return tuple(inside)
+
+
+def access_formulas(
+    map_: AffineMap,
+    dims: Sequence[IndexExpr],
+    symbols: Sequence[IndexExpr],
+    ranges: dict[DimRef | Sym, Interval],
+) -> tuple[IndexExpr, ...]:
+    """The results of a map with its dims and symbols replaced, simplified over the ranges."""
+    return tuple(simplify(result.substitute(dims, symbols), ranges) for result in map_.results)

@@ -1,0 +1,1 @@
+"""The folder of the target rooms; each is used through its own face."""

@@ -1,0 +1,65 @@
+"""Schedules and access records of map_reduce_post, as immutable attributes.
+
+A `Sched` is an ordered list of loops over the op's domain, outermost first. A dim may occur several
+times: an occurrence covers `step` points an iteration and runs inside the tile of the previous
+occurrence (first: the whole extent); the last one has step 1, or `lanes` when its policy is
+'vector'. Loops over kept dims placed inside the first folded loop hold their accumulators in
+registers and are unrolled; a vector loop over a folded dim keeps one partial accumulator a lane and
+copy, combined by a fixed tree at the end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilenest.layouts import AffineMap
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How one operand is addressed: `map` from (loop dims; symbols) to its coordinates (empty for a
+    scalar). `bounds`: 'proven' (always inside), 'zero' (outside reads give `fill`, outside writes
+    are dropped), 'assume' (the user promised), 'check'."""
+
+    map: AffineMap
+    bounds: str = "proven"
+    fill: bool | int | float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResultSpec:
+    """One result over the common domain.
+
+    `dims`: the loop dims it keeps, in the order of the result's own axes; all others are folded.
+    `policy` is None for a pointwise result (it keeps every loop dim) and the reduction policy
+    otherwise. `merge` is the proven combine function of the fold ('add', 'maximum', ...), None when
+    only a chain is known. `is_masked` adds one bool to the fold region's yields: the element is
+    stored only where it is true (pointwise results only). `posts` is how many of the op's `posts`
+    operands feed its epilogue.
+    """
+
+    dims: tuple[int, ...]
+    policy: str | None = None
+    merge: str | None = None
+    is_masked: bool = False
+    posts: int = 0
+
+
+LOOP_POLICIES = ("plain", "vector", "unrolled")
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of a schedule: `step` points of `dim` an iteration."""
+
+    dim: int
+    step: int
+    policy: str = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Sched:
+    """The nest of one map_reduce_post and the name of the preset it came from."""
+
+    loops: tuple[Loop, ...]
+    preset: str = "classic"

@@ -1,0 +1,95 @@
+"""Tile values: loads, stores, elementwise maps, reindexing, matrix multiply-accumulate; view facts.
+
+Tiles have dims by identity (`TileType.dims`). A tile operand broadcasts over the dims it lacks, and
+over a dim it has with a different identity when both are positional and its extent is 1
+(`layouts.join_dims`).
+"""
+
+from __future__ import annotations
+
+from tilenest.ir import Operation, attribute, operand, optional, variadic
+from tilenest.layouts import AffineMap
+
+
+class Extent(Operation):
+    """The run-time extent of one axis of a view, an index."""
+
+    NAME = "view.extent"
+    view = operand()
+    axis = attribute(int)
+
+
+class Stride(Operation):
+    """The run-time stride of one axis of a view, in elements, an index."""
+
+    NAME = "view.stride"
+    view = operand()
+    axis = attribute(int)
+
+
+class Load(Operation):
+    """A snapshot of part of a view.
+
+    Element (t0, t1, ...) of the result is view[origin0 + t0, origin1 + t1, ...]: the result tile
+    has one dim per axis of the view; a scalar result reads the one element at the origins. `bounds`
+    'zero' gives `other` (0 when absent) outside the view and where `mask` (a bool tile or scalar
+    that broadcasts) is false, 'assume' promises that nothing is outside, 'check' raises.
+    """
+
+    NAME = "tile.load"
+    view = operand()
+    origins = variadic()
+    other = optional()
+    mask = optional()
+    bounds = attribute(str, default="zero")
+
+
+class Store(Operation):
+    """Write a tile (or scalar) at the origins; the value broadcasts to `dims` (one per axis; empty
+    writes one element). Out of range and masked elements are dropped."""
+
+    NAME = "tile.store"
+    view = operand()
+    origins = variadic()
+    value = operand()
+    mask = optional()
+    bounds = attribute(str, default="zero")
+    dims = attribute(tuple, default=())
+
+
+class Map(Operation):
+    """Elementwise: one scalar region lifted over the result's dims.
+
+    Region: (one index per result dim, one element per operand) -> one element. Operands are tiles
+    or scalars. A constant tile is a map without operands, iota is a map that yields a coordinate.
+    """
+
+    NAME = "tile.map"
+    inputs = variadic()
+
+
+class Reindex(Operation):
+    """Result element d is value[map(d; symbols)], 0 where the coordinate is outside the value.
+
+    `map`: result dims and symbols -> one coordinate per dim of `value`. Transpose, broadcast,
+    reshape, slice, projection at a coordinate are all this op. The result may be a scalar.
+    """
+
+    NAME = "tile.reindex"
+    value = operand()
+    symbols = variadic()
+    map = attribute(AffineMap)
+
+
+class Mma(Operation):
+    """c + sum of a * b over the dims a and b share and c lacks, K upwards with fused multiply-add
+    in c's dtype.
+
+    Dims in a, b and c are batch; `ordered` demands the order on every target.
+    """
+
+    NAME = "tile.mma"
+    a = operand()
+    b = operand()
+    c = operand()
+    ordered = attribute(bool, default=False)

@@ -1,0 +1,5 @@
+"""The meaning of TileIR, run in NumPy: the oracle every pass and target is checked against."""
+
+from tilenest.interp.interpret import interpret
+
+__all__ = ["interpret"]

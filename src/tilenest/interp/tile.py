@@ -1,0 +1,181 @@
+"""The meaning of tile values: loads, stores, maps, reindexing, matrix multiply-accumulate.
+
+In: storage and tiles as arrays with one axis per dim. Out: new arrays; a load is a copy. Origins
+are Python integers, so a window far outside its view cannot wrap back in. `mma` walks K upwards
+and rounds once per step: its results are the bit-exact reference.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilenest.dialects import Extent, Load, Map, Mma, Reindex, Store, Stride
+from tilenest.errors import OutOfBounds
+from tilenest.interp.frame import Frame, Handler
+from tilenest.interp.functions import cast
+from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at
+from tilenest.interp.rounding import fused_multiply_add
+from tilenest.interp.values import Array, Storage, dims_of, numpy_dtype, spread
+from tilenest.ir import Operation, Value, element_dtype
+from tilenest.layouts import Dim
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A box of a storage: where its elements lie in the tile and in the array."""
+
+    storage: Storage
+    origins: tuple[int, ...]
+    extents: tuple[int, ...]
+
+    @property
+    def overlap(self) -> list[tuple[int, int]]:
+        """Per axis the range of tile coordinates that are inside."""
+        ranges = []
+        for origin, extent, size in zip(
+            self.origins, self.extents, self.storage.array.shape, strict=True
+        ):
+            start = min(max(0, -origin), extent)
+            ranges.append((start, max(start, min(extent, size - origin))))
+        return ranges
+
+    @property
+    def in_tile(self) -> tuple[slice, ...]:
+        return tuple(slice(start, stop) for start, stop in self.overlap)
+
+    @property
+    def in_array(self) -> tuple[slice, ...]:
+        return tuple(
+            slice(start + origin, stop + origin) if stop > start else slice(0, 0)
+            for (start, stop), origin in zip(self.overlap, self.origins, strict=True)
+        )
+
+    def refuse_outside(self, mask: Array | None, action: str, bounds: str) -> None:
+        """Raise when an element that is asked for lies outside."""
+        outside = np.ones(self.extents, np.bool_)
+        outside[self.in_tile] = False
+        if mask is not None:
+            outside &= mask
+        if outside.any():
+            at = [int(place) for place in np.argwhere(outside)[0]]
+            raise self._error(at, action, bounds)
+
+    def _error(self, at: Sequence[int], action: str, bounds: str) -> OutOfBounds:
+        shape = self.storage.array.shape
+        place = [origin + step for origin, step in zip(self.origins, at, strict=True)]
+        axis = next(i for i, size in enumerate(shape) if not 0 <= place[i] < size)
+        return OutOfBounds(
+            f"{action} of {self.storage.name} at index {tuple(place)}: axis {axis} has extent "
+            f'{shape[axis]}, the index is {place[axis]} (bounds="{bounds}")',
+            remedy='keep the access inside, mask it, or use bounds="zero"',
+        )
+
+
+def extent(frame: Frame, op: Extent) -> list[Array]:
+    return [np.asarray(frame.storage(op.view).array.shape[op.axis], np.int64)]
+
+
+def stride(frame: Frame, op: Stride) -> list[Array]:
+    array = frame.storage(op.view).array
+    return [np.asarray(array.strides[op.axis] // array.itemsize, np.int64)]
+
+
+def load(frame: Frame, op: Load) -> list[Array]:
+    type_ = op.result.type
+    dims = dims_of(type_)
+    window = _window(frame, op, dims)
+    mask = _spread(frame, op.mask, dims, window)
+    if op.bounds != "zero":
+        window.refuse_outside(mask, "load", op.bounds)
+    other = _spread(frame, op.other, dims, window)
+    dtype = numpy_dtype(element_dtype(type_))
+    outside = np.zeros((), dtype) if other is None else other
+    result = np.array(np.broadcast_to(outside, window.extents))
+    result[window.in_tile] = window.storage.array[window.in_array]
+    if mask is not None:
+        result = np.where(mask, result, outside)
+    return [result.reshape([dim.extent for dim in dims])]
+
+
+def store(frame: Frame, op: Store) -> list[Array]:
+    dims = op.dims
+    window = _window(frame, op, dims)
+    mask = _spread(frame, op.mask, dims, window)
+    if op.bounds != "zero":
+        window.refuse_outside(mask, "store", op.bounds)
+    value = _spread(frame, op.value, dims, window)
+    assert value is not None
+    chosen = np.ones((), np.bool_) if mask is None else mask
+    np.copyto(
+        window.storage.array[window.in_array],
+        np.broadcast_to(value, window.extents)[window.in_tile],
+        where=np.broadcast_to(chosen, window.extents)[window.in_tile],
+    )
+    return []
+
+
+def _window(frame: Frame, op: Load | Store, dims: tuple[Dim, ...]) -> Window:
+    origins = tuple(frame.integers(op.origins))
+    extents = tuple(dim.extent for dim in dims) or (1,) * len(origins)
+    return Window(frame.storage(op.view), origins, extents)
+
+
+def _spread(
+    frame: Frame, value: Value | None, dims: tuple[Dim, ...], window: Window
+) -> Array | None:
+    """An optional operand, broadcastable over the window."""
+    if value is None:
+        return None
+    array = spread(frame.array(value), dims_of(value.type), dims)
+    return array if dims else array.reshape((1,) * len(window.extents))
+
+
+def map_elements(frame: Frame, op: Map) -> list[Array]:
+    dims = dims_of(op.result.type)
+    extents = [dim.extent for dim in dims]
+    elements = [spread(frame.array(value), dims_of(value.type), dims) for value in op.inputs]
+    (result,) = frame.run_lifted(op.body, [*open_grid(extents), *elements])
+    return [np.broadcast_to(result, extents)]
+
+
+def reindex(frame: Frame, op: Reindex) -> list[Array]:
+    value = frame.array(op.value)
+    extents = [dim.extent for dim in dims_of(op.result.type)]
+    places = coordinates(op.map, open_grid(extents), frame.integers(op.symbols))
+    valid = inside(places, value.shape, len(extents))
+    result = read_at(value, places, valid, np.zeros((), value.dtype))
+    return [np.broadcast_to(result, extents)]
+
+
+def mma(frame: Frame, op: Mma) -> list[Array]:
+    a_dims, b_dims = dims_of(op.a.type), dims_of(op.b.type)
+    dims = dims_of(op.result.type)
+    inner = tuple(dim for dim in a_dims if dim in b_dims and dim not in dims)
+    dtype = element_dtype(op.result.type)
+    a, b = (
+        spread(cast(frame.array(side), element_dtype(side.type), dtype), dims_of(side.type), all_)
+        for side, all_ in ((op.a, inner + dims), (op.b, inner + dims))
+    )
+    extents = [dim.extent for dim in dims]
+    total = np.broadcast_to(spread(frame.array(op.c), dims_of(op.c.type), dims), extents)
+    for point in itertools.product(*(range(dim.extent) for dim in inner)):
+        if dtype.is_float:
+            total = fused_multiply_add(dtype, a[point], b[point], total)
+        else:
+            total = total + a[point] * b[point]
+    return [np.asarray(total)]
+
+
+HANDLERS: dict[type[Operation], Handler] = {
+    Extent: extent,
+    Stride: stride,
+    Load: load,
+    Store: store,
+    Map: map_elements,
+    Reindex: reindex,
+    Mma: mma,
+}

@@ -1,0 +1,149 @@
+"""How an op class declares itself: typed field descriptors and the specification derived from them.
+
+    class Store(Operation):
+        NAME = "tile.store"
+        view = operand()
+        origins = variadic()
+        mask = optional()
+        bounds = attribute(str, default="zero")
+
+Operands are stored flat; `segments` holds the size of every group in declaration order. Printing,
+parsing, cloning and arity checking read the `OpSpec`; nothing else lists an op's fields. `core` has
+the constructors of operand fields, so nothing here needs to know what a value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _Field:
+    __slots__ = ("name",)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+
+class OperandField(_Field, Generic[T]):
+    """Exactly one operand."""
+
+    def __get__(self, op: Any, owner: type | None = None) -> T:
+        start, _ = op.SPEC.group_range(op.segments, self.name)
+        value: T = op.operand_uses[start].value
+        return value
+
+
+class OptionalField(_Field, Generic[T]):
+    """No or one operand."""
+
+    def __get__(self, op: Any, owner: type | None = None) -> T | None:
+        start, stop = op.SPEC.group_range(op.segments, self.name)
+        return op.operand_uses[start].value if stop > start else None
+
+
+class VariadicField(_Field, Generic[T]):
+    """Any number of operands."""
+
+    def __get__(self, op: Any, owner: type | None = None) -> list[T]:
+        start, stop = op.SPEC.group_range(op.segments, self.name)
+        return [use.value for use in op.operand_uses[start:stop]]
+
+
+class AttributeField(_Field, Generic[T]):
+    """A compile-time property of immutable value type `kind`; a `leading` one prints without its
+    name, right after the op's."""
+
+    __slots__ = ("default", "is_leading", "kind")
+
+    def __init__(self, kind: type[T], default: Any, is_leading: bool) -> None:
+        self.kind = kind
+        self.default = default
+        self.is_leading = is_leading
+
+    @property
+    def has_default(self) -> bool:
+        return self.default is not _MISSING
+
+    def __get__(self, op: Any, owner: type | None = None) -> T:
+        value: T = op.attributes[self.name]
+        return value
+
+
+_MISSING = object()
+
+
+def attribute(
+    kind: type[T], default: Any = _MISSING, *, leading: bool = False
+) -> AttributeField[T]:
+    return AttributeField(kind, default, leading)
+
+
+@dataclass(frozen=True, slots=True)
+class OpSpec:
+    """What an op class declared, in declaration order."""
+
+    groups: tuple[tuple[str, str], ...]
+    """(group name, 'one' | 'optional' | 'many')"""
+    attributes: tuple[AttributeField[Any], ...]
+
+    def bind(self, fields: dict[str, Any]) -> tuple[list[Any], tuple[int, ...], dict[str, Any]]:
+        """Split keyword fields into flat operands, segments and attributes."""
+        operands: list[Any] = []
+        segments: list[int] = []
+        for name, arity in self.groups:
+            given = fields.pop(name, None)
+            if arity == "many":
+                items = [] if given is None else list(given)
+            else:
+                items = [] if given is None else [given]
+                assert items or arity == "optional", f"operand {name!r} is missing"
+            operands.extend(items)
+            segments.append(len(items))
+        attributes = {f.name: fields.pop(f.name, f.default) for f in self.attributes}
+        assert not fields, f"unknown fields {sorted(fields)}"
+        missing = [name for name, value in attributes.items() if value is _MISSING]
+        assert not missing, f"attributes {missing} are missing"
+        return operands, tuple(segments), attributes
+
+    def group_range(self, segments: Sequence[int], name: str) -> tuple[int, int]:
+        start = 0
+        for (group, _), size in zip(self.groups, segments, strict=True):
+            if group == name:
+                return start, start + size
+            start += size
+        raise KeyError(name)
+
+    def resize(self, segments: Sequence[int], name: str, size: int) -> tuple[int, ...]:
+        return tuple(
+            size if group == name else old
+            for (group, _), old in zip(self.groups, segments, strict=True)
+        )
+
+    def split(self, operands: Sequence[T], segments: Sequence[int]) -> list[Sequence[T]]:
+        """Flat operands cut into the groups."""
+        parts: list[Sequence[T]] = []
+        start = 0
+        for size in segments:
+            parts.append(operands[start : start + size])
+            start += size
+        return parts
+
+
+_ARITY: dict[type, str] = {OperandField: "one", OptionalField: "optional", VariadicField: "many"}
+
+
+def spec_of(cls: type) -> OpSpec:
+    """Collect the field descriptors of an op class, base classes first."""
+    groups: list[tuple[str, str]] = []
+    attributes: list[AttributeField[Any]] = []
+    for base in reversed(cls.__mro__):
+        for field in vars(base).values():
+            if isinstance(field, AttributeField):
+                attributes.append(field)
+            elif isinstance(field, _Field):
+                groups.append((field.name, _ARITY[type(field)]))
+    return OpSpec(tuple(groups), tuple(attributes))

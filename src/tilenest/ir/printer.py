@@ -1,0 +1,202 @@
+"""The text of a module, derived from what op classes declare.
+
+In: a module or an operation. Out: text that `parse_module` reads back to an equal module. An op
+prints as a call: required operands first, the rest and the attributes by name, defaults left out;
+then `: result types`, then its regions in braces with `|arguments|`. Nothing in the text depends on
+identity or time, so without locations it serves as a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tilenest.errors import SourceLocation
+from tilenest.ir.core import Block, Function, Module, Operation, Region, Value
+from tilenest.ir.spelling import Names, attribute_text, quoted, type_text
+from tilenest.ir.types import Type
+
+_WIDTH = 100
+_INDENT = "  "
+
+
+def print_module(module: Module, *, locations: bool = False) -> str:
+    """The whole module; with `locations`, operations refer to a table at the end."""
+    printer = _Printer(locations)
+    printer.module(module)
+    return printer.text()
+
+
+def print_operation(operation: Operation) -> str:
+    """One operation and its regions; values are named as in the text of the module."""
+    printer = _Printer(False)
+    printer.name_definitions(operation)
+    printer.operation(operation, 0)
+    return "\n".join([*printer.names.dim_declarations(), *printer.lines])
+
+
+def print_module_lines(module: Module) -> tuple[list[str], Mapping[Operation, int]]:
+    """The lines of `print_module`, and the index of the first line of every operation."""
+    printer = _Printer(False)
+    printer.module(module)
+    return printer.text().splitlines(), printer.line_of
+
+
+class _Printer:
+    """Lines written so far."""
+
+    def __init__(self, locations: bool) -> None:
+        self.names = Names()
+        self.lines: list[str] = []
+        self.line_of: dict[Operation, int] = {}
+        self.locations: dict[SourceLocation, int] | None = {} if locations else None
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+    def module(self, module: Module) -> None:
+        for function in module.functions:
+            self.lines.append("")
+            self.function(function)
+        extra = self._extra(module.attributes)
+        dims = self.names.dim_declarations()
+        header = [f"module {quoted(module.form)}", *([""] if dims else []), *dims]
+        if extra:
+            header += ["", extra.strip()]
+        self.lines[:0] = header
+        self.line_of = {op: line + len(header) for op, line in self.line_of.items()}
+        if self.locations:
+            self.lines.append("")
+        for location, number in (self.locations or {}).items():
+            self.lines.append(f"location {number} = {attribute_text(location, self.names)}")
+
+    def function(self, function: Function) -> None:
+        self.names.start_function()
+        arguments = [self._declaration(argument) for argument in function.arguments]
+        results = self._types("-> ", function.result_types)
+        head = f"func @{_function_name(function.name)}"
+        tail = f"{results}{self._extra(function.attributes)} {{"
+        self.lines += _call(head, arguments, tail, 0, always=True)
+        self._blocks(function.region, 0)
+        self.lines.append("}")
+
+    def operation(self, op: Operation, depth: int) -> None:
+        self.line_of[op] = len(self.lines)
+        results = ", ".join(self.names.value(result) for result in op.results)
+        leading, named = self._attributes(op)
+        head = f"{results} = {op.NAME}" if results else op.NAME
+        if leading:
+            head = " ".join([head, *leading])
+        tail = self._types(": ", [result.type for result in op.results])
+        if self.locations is not None and op.location is not None:
+            tail += f" at {self.locations.setdefault(op.location, len(self.locations))}"
+        self.lines += _call(head, [*self._operands(op), *named], tail, depth)
+        for region in op.regions:
+            self._open(region, depth)
+            self._blocks(region, depth)
+            self.lines.append(_INDENT * depth + "}")
+
+    def _blocks(self, region: Region, depth: int) -> None:
+        for block in region.blocks:
+            if block is not region.blocks.first:
+                self.lines.append(_INDENT * depth + self._header(block))
+            for op in block.operations:
+                self.operation(op, depth + 1)
+
+    def _open(self, region: Region, depth: int) -> None:
+        """Open the braces on the last line, with the first block's arguments if they fit there."""
+        self.lines[-1] += " {"
+        first = region.blocks.first
+        if first is not None and (first.arguments or not first.operations):
+            header = self._header(first)
+            if len(self.lines[-1]) + len(header) < _WIDTH:
+                self.lines[-1] += " " + header
+            else:
+                self.lines.append(_INDENT * depth + header)
+
+    def _header(self, block: Block) -> str:
+        return f"|{', '.join(self._declaration(argument) for argument in block.arguments)}|"
+
+    def _declaration(self, value: Value) -> str:
+        return f"{self.names.value(value)}: {type_text(value.type, self.names)}"
+
+    def _types(self, before: str, types: Sequence[Type]) -> str:
+        if not types:
+            return ""
+        texts = [type_text(type_, self.names) for type_ in types]
+        return f" {before}{texts[0] if len(texts) == 1 else '(' + ', '.join(texts) + ')'}"
+
+    def _extra(self, attributes: Mapping[str, Any]) -> str:
+        items = [
+            f"{name} = {attribute_text(value, self.names)}"
+            for name, value in sorted(attributes.items())
+        ]
+        return f" with ({', '.join(items)})" if items else ""
+
+    def _operands(self, op: Operation) -> Iterable[str]:
+        groups = op.SPEC.groups
+        is_only_group = len(groups) == 1
+        by_name = sum(arity == "many" for _, arity in groups) > 1
+        parts = op.SPEC.split(op.operands, op.segments)
+        for (name, arity), values in zip(groups, parts, strict=True):
+            if not values:
+                continue
+            text = ", ".join(self.names.value(value) for value in values)
+            if arity == "many" and not is_only_group:
+                yield f"{name} = [{text}]" if by_name else f"[{text}]"
+            else:
+                yield f"{name} = {text}" if arity == "optional" else text
+
+    def _attributes(self, op: Operation) -> tuple[list[str], list[str]]:
+        leading: list[str] = []
+        named: list[str] = []
+        for field in op.SPEC.attributes:
+            text = attribute_text(op.attributes[field.name], self.names)
+            if field.is_leading:
+                leading.append(text)
+            elif not field.has_default or text != attribute_text(field.default, self.names):
+                named.append(f"{field.name} = {text}")
+        return leading, named
+
+    def name_definitions(self, operation: Operation) -> None:
+        """Give every value around an operation its name, as printing the module would."""
+        root: Operation | Function = operation
+        while isinstance(root, Operation) and (outer := root.parent_op or root.parent_function):
+            root = outer
+        if isinstance(root, Operation):
+            self._name_operation(root)
+        else:
+            self._name_region(root.region)
+
+    def _name_operation(self, op: Operation) -> None:
+        for value in [*op.results, *op.operands]:
+            self.names.value(value)
+        for region in op.regions:
+            self._name_region(region)
+
+    def _name_region(self, region: Region) -> None:
+        for block in region.blocks:
+            for argument in block.arguments:
+                self.names.value(argument)
+            for op in block.operations:
+                self._name_operation(op)
+
+
+def _call(
+    head: str, items: Iterable[str], tail: str, depth: int, *, always: bool = False
+) -> list[str]:
+    """`head(items) tail` on one line, or an item a line where that is too long."""
+    listed = list(items)
+    margin = _INDENT * depth
+    if not listed and not always:
+        return [margin + head + tail]
+    line = f"{margin}{head}({', '.join(listed)}){tail}"
+    if len(line) <= _WIDTH or len(listed) < 2:
+        return [line]
+    inner = margin + _INDENT * 2
+    body = [inner + item + "," for item in listed[:-1]]
+    return [f"{margin}{head}(", *body, inner + listed[-1], f"{margin}){tail}"]
+
+
+def _function_name(name: str) -> str:
+    return name if name.isidentifier() else quoted(name)

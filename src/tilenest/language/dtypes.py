@@ -1,0 +1,148 @@
+"""Which dtype an operation computes in, and host numbers rounded to it.
+
+In: dtypes, Python numbers (weakly typed: they take the dtype they meet, rounded once) and NumPy
+scalars (they keep theirs). Out: a dtype, or the number as the constant that the IR stores. A number
+that a dtype cannot hold is a DTypeError, never a wrap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from tilenest.errors import DTypeError
+from tilenest.ir import (
+    DTYPES,
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    index,
+    int32,
+    int64,
+)
+
+Number = bool | int | float
+_BY_NAME = {dtype.name.rstrip("_"): dtype for dtype in DTYPES}
+_BINARY_FORMATS = {float16: (11, -14, 15), bfloat16: (8, -126, 127), float32: (24, -126, 127)}
+"""Bits of the significand, least and greatest exponent of the formats narrower than float64."""
+
+
+def as_dtype(given: object) -> DType:
+    """A dtype written as `tn.float32`, `np.float32` or `np.dtype("float32")`."""
+    if isinstance(given, DType):
+        return given
+    is_numpy = isinstance(given, np.dtype) or (
+        isinstance(given, type) and issubclass(given, np.generic)
+    )
+    name = np.dtype(given).name if is_numpy else None  # type: ignore[call-overload]  # checked above
+    found = _BY_NAME.get(name or "")
+    if found is None:
+        raise DTypeError(f"{given!r} is not a dtype", remedy="use one such as tn.float32")
+    return found
+
+
+def numpy_scalar_dtype(scalar: np.generic) -> DType:
+    """The dtype that a NumPy scalar brings along."""
+    return as_dtype(scalar.dtype)
+
+
+def constant_value(number: Number | np.generic, dtype: DType) -> Number:
+    """A host number as a constant of `dtype`: floats round to nearest even, once."""
+    plain: Number = number.item() if isinstance(number, np.generic) else number
+    if isinstance(plain, bool) or dtype.is_bool:
+        if isinstance(plain, bool) and dtype.is_bool:
+            return plain
+        raise DTypeError(
+            f"{plain!r} cannot become {dtype}",
+            remedy="write True or False" if dtype.is_bool else f"write {int(plain)}",
+        )
+    if dtype.is_float:
+        return _rounded(plain, dtype)
+    if isinstance(plain, float):
+        raise DTypeError(
+            f"{plain!r} meets {dtype}, which holds only integers",
+            remedy="cast the integer operand to a float dtype, or write a whole number",
+        )
+    low, high = integer_range(dtype)
+    if not low <= plain <= high:
+        raise DTypeError(
+            f"{plain} is out of range for {dtype} ({low} to {high})",
+            remedy="cast the other operand to a wider dtype",
+        )
+    return plain
+
+
+def integer_range(dtype: DType) -> tuple[int, int]:
+    """The least and greatest number of an integer dtype."""
+    if dtype.is_signed:
+        return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+    return 0, (1 << dtype.bits) - 1
+
+
+def common_dtype(dtypes: Sequence[DType], has_tile: bool) -> DType:
+    """The one dtype that operands of these dtypes compute in.
+
+    Equal dtypes only, but for `index`, which mixes with any integer: among scalars the result is an
+    index, beside a tile the index takes the tile's dtype. A tile never holds `index`; it becomes
+    int64 there.
+    """
+    distinct = list(dict.fromkeys(dtypes))
+    plain = [dtype for dtype in distinct if dtype is not index]
+    has_index = len(plain) < len(distinct)
+    if len(plain) > 1 or (has_index and plain and not plain[0].is_integer):
+        raise DTypeError(
+            f"the operands have different dtypes: {' and '.join(str(each) for each in distinct)}",
+            remedy="cast one of them, as x.cast(tn.float32): nothing is converted implicitly",
+        )
+    if has_index and not has_tile:
+        return index
+    return plain[0] if plain else int64
+
+
+def weak_dtype(numbers: Sequence[DType]) -> DType:
+    """The dtype in which weakly typed run-time scalars of these dtypes compute among themselves."""
+    if any(dtype.is_float for dtype in numbers):
+        return float64
+    return bool_ if all(dtype.is_bool for dtype in numbers) else int64
+
+
+def accumulator_dtype(dtype: DType) -> DType:
+    """The dtype in which sums of `dtype` are kept: half floats in float32, bytes in int32."""
+    if dtype.is_float:
+        return dtype if dtype.bits >= 32 else float32
+    return dtype if dtype.bits > 16 else int32
+
+
+def _rounded(number: int | float, dtype: DType) -> float:
+    """Round once; magnitudes past the format's range become infinite."""
+    if number == 0 or (isinstance(number, float) and not math.isfinite(number)):
+        return float(number)
+    if dtype is float64:
+        return _to_float64(number)
+    precision, least, greatest = _BINARY_FORMATS[dtype]
+    exact = Fraction(number)
+    exponent = max(_exponent(exact), least)
+    quantum = Fraction(2) ** (exponent - precision + 1)
+    rounded = round(exact / quantum) * quantum
+    if abs(rounded) >= Fraction(2) ** (greatest + 1):
+        return math.copysign(math.inf, number)
+    return math.copysign(float(rounded), number)
+
+
+def _to_float64(number: int | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _exponent(number: Fraction) -> int:
+    """floor(log2(|number|)), exactly."""
+    guess = abs(number.numerator).bit_length() - number.denominator.bit_length()
+    return guess if abs(number) >= Fraction(2) ** guess else guess - 1

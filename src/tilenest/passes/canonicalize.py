@@ -1,0 +1,234 @@
+"""Simplify: fold constants, drop dead and duplicate work, unroll what runs once.
+
+In: any form before Machine. Out: the same program with less in it.
+
+    scalar.apply of constants           -> scalar.constant      (index arithmetic; floats stay)
+    pure op nobody uses                 -> gone                 (also inside scalar regions)
+    second scalar op or view.extent     -> the first            (same operands, same block)
+    view.extent of a static axis        -> scalar.constant
+    carried state that never changes    -> its initial value
+    exec.if of a constant               -> the branch taken
+    loop that runs exactly once         -> its body
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilenest.analysis import constant_of, is_pure, trip_counts
+from tilenest.dialects import (
+    Apply,
+    Bitcast,
+    Cast,
+    Constant,
+    Extent,
+    If,
+    MapReducePost,
+    Nest,
+    Parallel,
+    Pipeline,
+    Reduce,
+    Serial,
+    Stride,
+)
+from tilenest.ir import INDEX, Block, Builder, Module, Operation, Value, ViewType, inline_block
+from tilenest.passes.pieces import replace_op
+
+_SCALAR_OPS = (Apply, Cast, Bitcast, Constant, Extent, Stride)
+_FOLDERS: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "floordiv": lambda a, b: a // b if b else 0,
+    "mod": lambda a, b: a % b if b else 0,
+    "neg": lambda a: -a,
+    "minimum": min,
+    "maximum": max,
+}
+
+
+def canonicalize(module: Module) -> None:
+    """Simplify every function in place, to a fixed point of its parts."""
+    for function in module.functions:
+        while _simplify_block(function.body, {}):
+            pass
+
+
+def _simplify_block(block: Block, known: dict[object, Value]) -> bool:
+    """One walk down, folding and sharing, then one walk up, dropping what is dead."""
+    changed = False
+    seen = dict(known)
+    for op in block.operations:
+        if op.parent is not block:
+            continue
+        if _fold(op) or _share(op, seen):
+            changed = True
+            continue
+        isolated = isinstance(op, MapReducePost)
+        for region in op.regions:
+            for nested in region.blocks:
+                changed |= _simplify_block(nested, {} if isolated else seen)
+        changed |= _simplify_nest(op)
+    for op in reversed(block.operations):
+        if is_pure(op) and not any(result.has_uses for result in op.results):
+            op.erase()
+            changed = True
+    for op in block.operations:
+        if isinstance(op, MapReducePost):
+            changed |= _drop_unread_inputs(op)
+    return changed
+
+
+def _share(op: Operation, seen: dict[object, Value]) -> bool:
+    if not isinstance(op, _SCALAR_OPS):
+        return False
+    attributes = tuple((name, type(v), repr(v)) for name, v in op.attributes.items())
+    key = (type(op), op.results[0].type, tuple(op.operands), attributes)
+    first = seen.setdefault(key, op.results[0])
+    if first is op.results[0]:
+        return False
+    replace_op(op, [first])
+    return True
+
+
+def _fold(op: Operation) -> bool:
+    """Replace `op` by something simpler; True when it is gone."""
+    match op:
+        case Apply() if op.result.type is INDEX:
+            return _fold_index(op)
+        case Extent():
+            assert isinstance(op.view.type, ViewType)
+            return _become_constant(op, op.view.type.shape[op.axis])
+        case Stride():
+            assert isinstance(op.view.type, ViewType)
+            return _become_constant(op, op.view.type.strides[op.axis])
+        case If():
+            return _fold_if(op)
+        case _:
+            return False
+
+
+def _become_constant(op: Operation, value: int | None) -> bool:
+    if value is None or not -(1 << 63) <= value < 1 << 63:
+        return False
+    constant = Constant(value=value, result_types=[op.results[0].type])
+    replace_op(op, [Builder.before_op(op).insert(constant).result])
+    return True
+
+
+def _fold_index(op: Apply) -> bool:
+    numbers = [constant_of(argument) for argument in op.arguments]
+    folder = _FOLDERS.get(op.function)
+    if folder is not None and all(number is not None for number in numbers):
+        return _become_constant(op, folder(*numbers))
+    neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}.get(op.function)
+    if neutral is not None and numbers[1] == neutral:
+        replace_op(op, [op.arguments[0]])
+        return True
+    if op.function in ("add", "mul") and numbers[0] == neutral:
+        replace_op(op, [op.arguments[1]])
+        return True
+    return False
+
+
+def _fold_if(op: If) -> bool:
+    condition = constant_of(op.condition)
+    if condition is None:
+        return False
+    taken = op.regions[0 if condition else 1].block
+    replace_op(op, inline_block(taken, [], Builder.before_op(op)))
+    return True
+
+
+# Nests -----------------------------------------------------------------------------------------
+
+
+def _simplify_nest(op: Operation) -> bool:
+    """Drop carries that never change; inline what runs once. True when something changed."""
+    if not isinstance(op, Nest) or op.parent is None:
+        return False
+    if all(count == 1 for count in trip_counts(op)):
+        return _inline_once(op)
+    if isinstance(op, Serial | Reduce):
+        return _drop_constant_carries(op)
+    return False
+
+
+def _inline_once(op: Nest) -> bool:
+    if isinstance(op, Parallel) and op.parent_op is None:
+        return False
+    builder = Builder.before_op(op)
+    carried = [] if isinstance(op, Parallel) else list(op.initial)  # type: ignore[attr-defined]  # all others carry
+    arguments = [*op.lower, *carried]
+    results: list[Value] = []
+    for region in op.regions:
+        results = inline_block(region.block, arguments, builder)
+        arguments += results
+    replace_op(op, [] if isinstance(op, Parallel) else results)
+    return True
+
+
+def _drop_constant_carries(op: Serial | Reduce) -> bool:
+    """A state handed on unchanged is its initial value; one nobody reads at all is dropped."""
+    changed = False
+    block = op.body
+    for i in reversed(range(len(op.initial))):
+        argument = block.arguments[op.rank + i]
+        following = block.terminator.operands[i]
+        if following is argument or following is op.initial[i]:
+            argument.replace_all_uses_with(op.initial[i])
+            op.results[i].replace_all_uses_with(op.initial[i])
+        elif op.results[i].has_uses or not _feeds_only_itself(argument, block, i):
+            continue
+        _remove_carry(op, i)
+        changed = True
+    return changed
+
+
+def _feeds_only_itself(argument: Value, block: Block, position: int) -> bool:
+    """Whether a state that nobody reads after the loop is read by its own update at most."""
+    reached = {argument}
+    for op in block.operations:
+        if op.TERMINATOR:
+            others = [v for i, v in enumerate(op.operands) if i != position]
+            return not any(value in reached for value in others)
+        if any(inner_operand in reached for inner in op.walk() for inner_operand in inner.operands):
+            if not is_pure(op) or op.regions and not isinstance(op, MapReducePost):
+                return False
+            reached.update(op.results)
+    return False
+
+
+def _remove_carry(op: Serial | Reduce, position: int) -> None:
+    terminator = op.body.terminator
+    kept = [v for i, v in enumerate(terminator.operands) if i != position]
+    terminator.set_group("values", kept)
+    op.body.remove_argument(op.rank + position)
+    op.set_group("initial", [v for i, v in enumerate(op.initial) if i != position])
+    removed = op.results.pop(position)
+    assert not removed.has_uses
+    for i, result in enumerate(op.results):
+        result.index = i
+
+
+# Work ------------------------------------------------------------------------------------------
+
+
+def _drop_unread_inputs(op: MapReducePost) -> bool:
+    """Inputs whose element the region never uses."""
+    first = op.rank
+    unread = [
+        i
+        for i in range(len(op.inputs))
+        if not op.fold_block.arguments[first + i].has_uses
+        and op.access("input", i).bounds != "check"
+    ]
+    if not unread:
+        return False
+    for i in reversed(unread):
+        op.fold_block.remove_argument(first + i)
+    kept = [i for i in range(len(op.inputs)) if i not in unread]
+    accesses = tuple(op.access("input", i) for i in kept)
+    op.set_group("inputs", [op.inputs[i] for i in kept])
+    op.attributes["input_access"] = accesses
+    return True

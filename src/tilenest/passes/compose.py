@@ -1,0 +1,260 @@
+"""The composer: grows the region of one map_reduce by evaluating values at coordinates of its domain.
+
+In: a loop domain and a rule that says which producers to inline. Asked for `element(value,
+coordinates)`, it inlines the region of a pointwise producer at those coordinates, or makes the
+value an input read there. Fusion, reductions and packing all build their regions through it.
+Out: the pieces of a new `tensor.map_reduce_post`; the program is not touched until it is inserted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from tilenest.analysis import access_formulas, constant_of, formula_of, is_inside, ranges_of
+from tilenest.dialects import Access, Apply, Constant, MapReducePost, Yield
+from tilenest.errors import SourceLocation
+from tilenest.ir import (
+    INDEX,
+    Block,
+    Builder,
+    Operation,
+    OpResult,
+    ScalarType,
+    Type,
+    Value,
+    clone_operation,
+    element_dtype,
+)
+from tilenest.layouts import (
+    Add,
+    AffineMap,
+    Const,
+    DimRef,
+    FloorDiv,
+    IndexExpr,
+    Mod,
+    Mul,
+    Sym,
+    simplify,
+)
+
+Coordinates = tuple[IndexExpr, ...]
+IsFused = Callable[[Operation], bool]
+
+
+def never(_: Operation) -> bool:
+    """The rule that inlines nothing."""
+    return False
+
+
+class Composer:
+    """One region under construction over the loop dims of `extents`."""
+
+    def __init__(self, extents: Sequence[int], is_fused: IsFused = never) -> None:
+        self.extents = tuple(extents)
+        self.symbols: list[Value] = []
+        self.inputs: list[Value] = []
+        self.input_access: list[Access] = []
+        self.block = Block([INDEX] * len(self.extents))
+        self.builder = Builder(self.block)
+        self.index_bindings: dict[Value, IndexExpr] = {}
+        """what index values stand for, where that is no symbol (indices of a lifted reduction)"""
+        self._is_fused = is_fused
+        self._elements: dict[tuple[Value, Coordinates], Value] = {}
+        self._reads: dict[tuple[object, ...], Value] = {}
+        self._indices: dict[IndexExpr, Value] = {}
+        self._arguments: list[Value] = []
+        self._states: list[Value] = []
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+    def location(self, location: SourceLocation | None) -> None:
+        """Stamp what is inserted from here on."""
+        self.builder.location = location
+
+    # Index expressions ---------------------------------------------------------------------
+
+    def symbol(self, value: Value) -> IndexExpr:
+        """An index value as an expression over this domain and its symbols."""
+        return formula_of(value, self._leaf)
+
+    def _leaf(self, value: Value) -> IndexExpr:
+        bound = self.index_bindings.get(value)
+        if bound is not None:
+            return bound
+        if value not in self.symbols:
+            self.symbols.append(value)
+        return Sym(self.symbols.index(value))
+
+    def simplified(self, expr: IndexExpr) -> IndexExpr:
+        return simplify(expr, ranges_of(self.extents, self.symbols))
+
+    def place(
+        self, access: Access, dims: Coordinates, symbols: Sequence[Value], memory: Type
+    ) -> Access:
+        """An access of another op, whose loop dims are at `dims` here, over this domain."""
+        syms = [self.symbol(value) for value in symbols]
+        ranges = ranges_of(self.extents, self.symbols)
+        results = access_formulas(access.map, dims, syms, ranges)
+        return self.access(memory, results, access.bounds, access.fill)
+
+    def index(self, expr: IndexExpr) -> Value:
+        """An index expression as a value of the region."""
+        found = self._indices.get(expr)
+        if found is None:
+            found = self._indices[expr] = self._make_index(expr)
+        return found
+
+    def _make_index(self, expr: IndexExpr) -> Value:
+        match expr:
+            case DimRef(position):
+                return self.block.arguments[position]
+            case Const(value):
+                return self.constant(value, INDEX)
+            case Sym(position):
+                return self.read(self.symbols[position], Access(self.map(())))
+            case Add(operands):
+                total = self.index(operands[0])
+                for operand in operands[1:]:
+                    total = self.apply("add", [total, self.index(operand)], INDEX)
+                return total
+            case Mul(left, right):
+                return self.apply("mul", [self.index(left), self.index(right)], INDEX)
+            case FloorDiv(left, right):
+                return self.apply("floordiv", [self.index(left), self.index(right)], INDEX)
+            case Mod(left, right):
+                return self.apply("mod", [self.index(left), self.index(right)], INDEX)
+        raise AssertionError(f"unknown index expression {expr!r}")
+
+    # Region operations ---------------------------------------------------------------------
+
+    def apply(self, function: str, arguments: Sequence[Value], type_: Type) -> Value:
+        op = Apply(arguments=list(arguments), function=function, result_types=[type_])
+        return self.builder.insert(op).result
+
+    def constant(self, value: bool | int | float, type_: Type) -> Value:
+        return self.builder.insert(Constant(value=value, result_types=[type_])).result
+
+    def map(self, results: Sequence[IndexExpr]) -> AffineMap:
+        return AffineMap(self.rank, len(self.symbols), tuple(results))
+
+    def access(
+        self, memory: Type, results: Sequence[IndexExpr], bounds: str, fill: bool | int | float = 0
+    ) -> Access:
+        """An access to memory of this type, 'proven' where it cannot leave it."""
+        wanted = Access(self.map(results), bounds, fill)
+        ranges = ranges_of(self.extents, self.symbols)
+        if bounds in ("zero", "check") and all(is_inside(wanted, memory, ranges)):
+            return Access(wanted.map)
+        return wanted
+
+    def read(self, value: Value, access: Access) -> Value:
+        """Make `value` an input read at `access`; equal reads share one input."""
+        number = constant_of(value)
+        if number is not None:
+            return self.constant(number, value.type)
+        key = value, access.map.results, access.bounds, access.fill
+        found = self._reads.get(key)
+        if found is None:
+            found = self.block.add_argument(ScalarType(element_dtype(value.type)), value.name)
+            self._reads[key] = found
+            self._arguments.append(found)
+            self.inputs.append(value)
+            self.input_access.append(access)
+        return found
+
+    def state(self, type_: Type, name: str | None = None) -> Value:
+        """A new state argument of the fold."""
+        argument = self.block.add_argument(type_, name)
+        self._states.append(argument)
+        return argument
+
+    def bind(self, value: Value, coordinates: Coordinates, element: Value) -> None:
+        """Make `element` the answer for `value` at these coordinates."""
+        self._elements[value, coordinates] = element
+
+    # Evaluation ----------------------------------------------------------------------------
+
+    def element(self, value: Value, coordinates: Coordinates) -> Value:
+        """The element of a tile, buf or scalar at coordinates that are inside it."""
+        key = value, coordinates
+        found = self._elements.get(key)
+        if found is None:
+            found = self._elements[key] = self._evaluate(value, coordinates)
+        return found
+
+    def _evaluate(self, value: Value, coordinates: Coordinates) -> Value:
+        if value in self.index_bindings:
+            return self.index(self.simplified(self.index_bindings[value]))
+        owner = value.owner if isinstance(value, OpResult) else None
+        if owner is not None and self._is_fused(owner):
+            if isinstance(owner, MapReducePost):
+                axes = owner.spec(value.index).dims
+                self.inline(owner, tuple(coordinates[axes.index(d)] for d in range(owner.rank)))
+                return self._elements[value, coordinates]
+            return self._clone_scalar(owner, value.index)
+        return self.read(value, Access(self.map(coordinates)))
+
+    def _clone_scalar(self, owner: Operation, result: int) -> Value:
+        values = {operand: self.element(operand, ()) for operand in owner.operands}
+        copy = self.builder.insert(clone_operation(owner, values))
+        for old, new in zip(owner.results, copy.results, strict=True):
+            self._elements[old, ()] = new
+        return copy.results[result]
+
+    def inline(self, producer: MapReducePost, dims: Coordinates) -> list[Value]:
+        """The producer's region with its loop dims at `dims`; returns what it yields."""
+        block = producer.fold_block
+        arguments: list[Value] = []
+        for argument, expr in zip(block.arguments, dims, strict=False):
+            used = argument.has_uses
+            arguments.append(self.index(self.simplified(expr)) if used else argument)
+        for i, value in enumerate(producer.inputs):
+            access = self.place(producer.access("input", i), dims, producer.symbols, value.type)
+            arguments.append(self.input_element(value, access))
+        arguments += self._states[: len(block.arguments) - len(arguments)]
+        yields = self.paste(block, arguments, {})
+        for j, result in enumerate(producer.results):
+            kept = tuple(dims[d] for d in producer.spec(j).dims)
+            self._elements[result, kept] = yields[j]
+        return yields
+
+    def paste(
+        self, block: Block, arguments: Sequence[Value], values: dict[Value, Value]
+    ) -> list[Value]:
+        """Copy a scalar region here; `values` stands in for what it captures."""
+        mapped = {**values, **dict(zip(block.arguments, arguments, strict=True))}
+        for op in block.operations:
+            if op.TERMINATOR:
+                return [mapped.get(value, value) for value in op.operands]
+            self.builder.insert(clone_operation(op, mapped))
+        raise AssertionError("the block has no terminator")
+
+    def input_element(self, value: Value, access: Access) -> Value:
+        """The element an input contributes: inlined where proven inside, else read with its fill."""
+        if access.bounds == "proven":
+            return self.element(value, access.map.results)
+        return self.read(value, access)
+
+    # Result --------------------------------------------------------------------------------
+
+    def finish(self, yields: Sequence[Value]) -> Block:
+        """Close the region: indices, elements, states in this order, and the yield."""
+        self.builder.insert(Yield(values=list(yields)))
+        head = self.block.arguments[: self.rank]
+        by_index = {argument: argument for argument in self.block.arguments}
+        tail = [by_index[value] for value in (*self._arguments, *self._states)]  # type: ignore[index]  # they are arguments
+        self.block.arguments[:] = [*head, *tail]
+        for i, argument in enumerate(self.block.arguments):
+            argument.index = i
+        return self.block
+
+    def shared(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
+        """The accesses with all symbols of this domain, as an op wants them."""
+        count = len(self.symbols)
+        return tuple(
+            replace(a, map=AffineMap(self.rank, count, a.map.results)) for a in accesses
+        )

@@ -1,0 +1,132 @@
+"""Small shared steps of the passes: insert a pointwise op, a store, a copy; replace an op.
+
+In: a composer with its region's answers, and where to insert. Out: linked `tensor.map_reduce_post`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tilenest.dialects import Access, MapReducePost, ResultSpec, Yield
+from tilenest.ir import INDEX, Block, Builder, Operation, Region, ScalarType, Type, Value, element_dtype
+from tilenest.layouts import DimRef
+from tilenest.passes.compose import Composer
+
+
+def insert_pointwise(
+    builder: Builder, composer: Composer, element: Value, result_type: Type
+) -> MapReducePost:
+    """One pointwise result over the composer's domain, its axes in loop order."""
+    block = composer.finish([element])
+    return builder.insert(
+        MapReducePost(
+            inputs=composer.inputs,
+            symbols=composer.symbols,
+            extents=composer.extents,
+            input_access=composer.shared(composer.input_access),
+            specs=(ResultSpec(tuple(range(composer.rank))),),
+            result_types=[result_type],
+            regions=[Region([block])],
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedResult:
+    """One result of a fold: kept loop dims, policy, proven merge, and its seed."""
+
+    dims: tuple[int, ...]
+    policy: str
+    merge: str | None
+    seed: Value
+    seed_access: Access
+
+
+def insert_fold(
+    builder: Builder,
+    composer: Composer,
+    nexts: Sequence[Value],
+    results: Sequence[FoldedResult],
+    result_types: Sequence[Type],
+) -> MapReducePost:
+    """A fold whose epilogues store the final states as they are."""
+    block = composer.finish(nexts)
+    return builder.insert(
+        MapReducePost(
+            inputs=composer.inputs,
+            seeds=[result.seed for result in results],
+            symbols=composer.symbols,
+            extents=composer.extents,
+            input_access=composer.shared(composer.input_access),
+            seed_access=composer.shared([result.seed_access for result in results]),
+            specs=tuple(ResultSpec(r.dims, r.policy, r.merge) for r in results),
+            result_types=list(result_types),
+            regions=[Region([block]), *(identity_post(composer.rank, r.seed.type) for r in results)],
+        )
+    )
+
+
+def identity_post(rank: int, state: Type) -> Region:
+    """The epilogue that stores the final state."""
+    block = Block([INDEX] * rank)
+    value = block.add_argument(ScalarType(element_dtype(state)))
+    block.append(Yield(values=[value]))
+    return Region([block])
+
+
+def insert_store(
+    builder: Builder,
+    composer: Composer,
+    element: Value,
+    destination: tuple[Value, Access],
+    mask: Value | None = None,
+) -> MapReducePost:
+    """Write one element a point of the domain to `destination`, where `mask` is true."""
+    memory, access = destination
+    block = composer.finish([element] if mask is None else [element, mask])
+    return builder.insert(
+        MapReducePost(
+            inputs=composer.inputs,
+            symbols=composer.symbols,
+            outputs=[memory],
+            extents=composer.extents,
+            input_access=composer.shared(composer.input_access),
+            output_access=composer.shared([access]),
+            specs=(ResultSpec(tuple(range(composer.rank)), is_masked=mask is not None),),
+            regions=[Region([block])],
+        )
+    )
+
+
+def insert_copy(
+    builder: Builder, source: Value, destination: Value, extents: Sequence[int]
+) -> MapReducePost:
+    """Copy a tile or buf into a buf of the same shape."""
+    composer = Composer(extents)
+    identity = Access(composer.map([DimRef(d) for d in range(len(extents))]))
+    element = composer.read(source, identity)
+    return insert_store(builder, composer, element, (destination, identity))
+
+
+def replace_op(op: Operation, values: Sequence[Value]) -> None:
+    """Use `values` for the op's results everywhere and drop the op."""
+    for old, new in zip(op.results, values, strict=True):
+        if new.name is None:
+            new.name = old.name
+        old.replace_all_uses_with(new)
+    op.erase()
+
+
+def move_regions(old: Operation, new: Operation) -> None:
+    """Put the detached `new` where `old` is, with `old`'s regions and uses."""
+    for was, is_now in zip(old.results, new.results, strict=True):
+        is_now.name = was.name
+        was.replace_all_uses_with(is_now)
+    block, anchor = old.parent, old.next
+    assert block is not None
+    old.detach()
+    for region in old.regions:
+        region.parent = new
+    new.regions[:], old.regions[:] = old.regions, []
+    block.insert(new, anchor)

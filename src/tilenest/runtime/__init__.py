@@ -1,0 +1,1 @@
+"""Running compiled kernels: arguments, dispatch, the object cache, threads."""
