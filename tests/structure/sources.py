@@ -38,7 +38,8 @@ class Source:
     def room(self) -> str | None:
         """The room this file lives in or tests; None for the package's own face and the rest."""
         parts = self.path.relative_to(REPOSITORY).with_suffix("").parts
-        inside = parts[2:] if self.in_package else parts[1:] if parts[0] == "tests" else ()
+        skipped = 2 if self.in_package or parts[:2] == ("tests", "unit") else 1
+        inside = parts[skipped:] if self.in_package or parts[0] == "tests" else ()
         if not inside or inside == ("__init__",):
             return None
         return room_of(inside)
@@ -46,6 +47,8 @@ class Source:
 
 def room_of(parts: tuple[str, ...]) -> str:
     """The room that a dotted path below the package begins with."""
+    if parts[0] == "llvm":
+        return "backends.llvm"
     return ".".join(parts[:2]) if parts[0] == "backends" else parts[0]
 
 

@@ -8,6 +8,7 @@ of, nor into a private member of another room's classes.
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -79,8 +80,9 @@ def imported_modules(source: Source) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            # `from tilenest.ir import core` names a module too, when there is a file of that name.
-            deeper = [f"{node.module}.{alias.name}" for alias in node.names]
+            # `from tilenest.ir import core` names a module too, unless the face offers the name.
+            offered = names_offered(node.module)
+            deeper = [f"{node.module}.{a.name}" for a in node.names if a.name not in offered]
             names = [node.module, *filter(is_module, deeper)]
         else:
             continue
@@ -109,6 +111,18 @@ def private_names_declared(tree: ast.Module) -> Iterator[str]:
             continue
         if is_private(name):
             yield name
+
+
+@cache
+def names_offered(dotted: str) -> frozenset[str]:
+    """The `__all__` of a package."""
+    face = (REPOSITORY / "src").joinpath(*dotted.split("."), "__init__.py")
+    if not face.is_file():
+        return frozenset()
+    for node in ast.parse(face.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return frozenset(ast.literal_eval(node.value))
+    return frozenset()
 
 
 def is_module(dotted: str) -> bool:

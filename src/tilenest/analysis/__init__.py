@@ -1,4 +1,4 @@
-"""Questions about the IR with frozen answers; nothing here edits a program or keeps a result in it."""
+"""Questions about the IR with frozen answers; nothing here edits a program."""
 
 from tilenest.analysis.effects import (
     Effects,
@@ -7,7 +7,15 @@ from tilenest.analysis.effects import (
     is_written_between,
     may_overlap,
 )
-from tilenest.analysis.index_values import access_formulas, formula_of, is_inside, range_of, ranges_of
+from tilenest.analysis.index_values import (
+    access_formulas,
+    formula_of,
+    is_inside,
+    is_same_place,
+    range_of,
+    ranges_of,
+)
+from tilenest.analysis.memory_steps import offset_step
 from tilenest.analysis.merges import known_merges
 from tilenest.analysis.output_clips import OutputClip, output_clips
 from tilenest.analysis.structure import (
@@ -30,10 +38,12 @@ __all__ = [
     "is_defined_above",
     "is_inside",
     "is_pure",
+    "is_same_place",
     "is_splat",
     "is_written_between",
     "known_merges",
     "may_overlap",
+    "offset_step",
     "output_clips",
     "range_of",
     "ranges_of",

@@ -96,9 +96,7 @@ def _range_of_argument(value: BlockArgument) -> Interval | None:
     return first[0], highest
 
 
-def ranges_of(
-    extents: Sequence[int], symbols: Sequence[Value]
-) -> dict[DimRef | Sym, Interval]:
+def ranges_of(extents: Sequence[int], symbols: Sequence[Value]) -> dict[DimRef | Sym, Interval]:
     """Intervals of a map's loop dims and symbols."""
     ranges: dict[DimRef | Sym, Interval] = {
         DimRef(i): (0, max(0, extent - 1)) for i, extent in enumerate(extents)
@@ -132,3 +130,11 @@ def access_formulas(
 ) -> tuple[IndexExpr, ...]:
     """The results of a map with its dims and symbols replaced, simplified over the ranges."""
     return tuple(simplify(result.substitute(dims, symbols), ranges) for result in map_.results)
+
+
+def is_same_place(
+    a: Sequence[IndexExpr], b: Sequence[IndexExpr], extents: Sequence[int]
+) -> bool:
+    """Whether two lists of coordinates are equal everywhere in a domain, as far as is known."""
+    ranges = ranges_of(extents, ())
+    return [simplify(expr, ranges) for expr in a] == [simplify(expr, ranges) for expr in b]

@@ -1,7 +1,8 @@
 """What each expression means during capture.
 
-In: an expression node and the frame it stands in. Out: its value. Host values follow Python; on run-time scalars
-`and`, `or`, `not`, chained comparisons and conditional expressions emit operations. Calls are in `calls`.
+In: an expression node and the frame it stands in. Out: its value. Host values follow Python; on
+run-time scalars `and`, `or`, `not`, chained comparisons and conditional expressions emit
+operations. Calls are in `calls`.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def _unary(interpreter: Interpreter, node: ast.UnaryOp, frame: Frame) -> object:
     operand = interpreter.evaluate(node.operand, frame)
     interpreter.at(node, frame)
     if isinstance(node.op, ast.Not):
-        value = truth(interpreter.session, operand, "not")
+        value = truth(operand, "not")
         return negate_condition(interpreter.session, value)
     return _UNARY[type(node.op)](operand)
 
@@ -91,7 +92,7 @@ def _boolean(interpreter: Interpreter, node: ast.BoolOp, frame: Frame) -> object
     for part in node.values:
         result = interpreter.evaluate(part, frame)
         interpreter.at(node, frame)
-        value = truth(interpreter.session, result, word)
+        value = truth(result, word)
         if isinstance(value, Scalar):
             staged = (
                 value
@@ -115,7 +116,7 @@ def _compare(interpreter: Interpreter, node: ast.Compare, frame: Frame) -> objec
         left = right
         if len(node.ops) == 1:
             return result
-        value = truth(interpreter.session, result, "a chained comparison")
+        value = truth(result, "a chained comparison")
         if isinstance(value, Scalar):
             staged = (
                 value
@@ -158,9 +159,7 @@ def _slice(interpreter: Interpreter, node: ast.Slice, frame: Frame) -> object:
     return slice(*parts)
 
 
-def _elements(
-    interpreter: Interpreter, nodes: list[ast.expr], frame: Frame
-) -> Iterator[object]:
+def _elements(interpreter: Interpreter, nodes: list[ast.expr], frame: Frame) -> Iterator[object]:
     for node in nodes:
         if isinstance(node, ast.Starred):
             yield from interpreter.evaluate(node.value, frame)  # type: ignore[misc]  # any iterable
@@ -197,9 +196,9 @@ def _formatted(interpreter: Interpreter, node: ast.JoinedStr, frame: Frame) -> o
 
 def _formatted_value(interpreter: Interpreter, node: ast.FormattedValue, frame: Frame) -> object:
     value = interpreter.evaluate(node.value, frame)
-    converter = {115: str, 114: repr, 97: ascii}.get(node.conversion)
-    if converter is not None:
-        value = converter(value)
+    converters: dict[int, Callable[[object], str]] = {115: str, 114: repr, 97: ascii}
+    if node.conversion in converters:
+        value = converters[node.conversion](value)
     style = "" if node.format_spec is None else interpreter.evaluate(node.format_spec, frame)
     return format(value, str(style))
 
@@ -284,7 +283,7 @@ def _scopes(
 
 
 def _passes(interpreter: Interpreter, condition: ast.expr, frame: Frame) -> bool:
-    value = truth(interpreter.session, interpreter.evaluate(condition, frame), "if")
+    value = truth(interpreter.evaluate(condition, frame), "if")
     if isinstance(value, Scalar):
         raise CaptureError(
             "a comprehension is filtered by a run-time scalar",

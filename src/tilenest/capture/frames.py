@@ -1,8 +1,9 @@
 """Frames of interpreted functions: names, closures, and what is known of reads and writes.
 
-In: assignments and look-ups by the evaluators. Out: values by Python's scoping rules, and for every open region the
-names that were read before they were certainly written in it. A name whose value ended with a region or exists on
-one path only holds a `Poison`, which raises when it is read.
+In: assignments and look-ups by the evaluators. Out: values by Python's scoping rules, and for
+every open region the names that were read before they were certainly written in it. A name
+whose value ended with a region or exists on one path only holds a `Poison`, which raises when
+it is read.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Frame:
         self.locals: dict[str, object] = {}
         self.accesses: list[Accesses] = []
         self.contexts: list[str] = []
-        """open constructs, outermost first: 'loop' for a host loop, else the name of a staged one"""
+        """open constructs, outermost first: 'loop' for a host loop, else a staged one's name"""
         self.locations: dict[ast.AST, SourceLocation] = {}
 
     @property

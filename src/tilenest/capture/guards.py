@@ -1,20 +1,20 @@
 """Under which facts a captured kernel stays valid.
 
-In: reads of free variables during capture, then the extents, strides and coincidences of arguments. Out: frozen
-`Guards` that say whether another call may use the same variant. Numbers, strings and None are compared by value (and
-type), everything else by identity.
+In: reads of free variables during capture, then the extents, strides and coincidences of
+arguments. Out: frozen `Guards` that say whether another call may use the same variant. Numbers,
+strings and None are compared by value (and type), everything else by identity.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CellType, FunctionType, ModuleType
 
 import numpy as np
 
-from tilenest.capture.signature import ArraySpec, Specification
+from tilenest.capture.signature import ALONE, ArraySpec, Specification
 from tilenest.errors import UndefinedVariableError
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, type(None), np.generic)
@@ -26,7 +26,7 @@ class FreeVariable:
     """A name that capture read outside the kernel, and what it held."""
 
     name: str
-    place: dict[str, object] | CellType | ModuleType
+    place: dict[str, object] | CellType | ModuleType = field(repr=False)
     expected: object
     """the value, or a weak reference to it"""
     is_weak: bool
@@ -69,9 +69,7 @@ class Guards:
     free_variables: tuple[FreeVariable, ...]
     configuration: tuple[tuple[str, object], ...]
 
-    def check(
-        self, specs: Sequence[Specification], configuration: Mapping[str, object]
-    ) -> bool:
+    def check(self, specs: Sequence[Specification], configuration: Mapping[str, object]) -> bool:
         """Whether a call with these arguments and this configuration may run the variant."""
         return (
             self.check_arguments(specs)
@@ -116,10 +114,16 @@ def is_same_constant(one: object, other: object) -> bool:
     return bool(one == other)
 
 
+def is_package_module(name: str | None) -> bool:
+    """Whether a module belongs to this package."""
+    return (name or "").partition(".")[0] == __name__.partition(".")[0]
+
+
 def alias_groups(specs: Sequence[Specification]) -> tuple[int, ...]:
     """Per argument the index of the first one that coincides with it."""
     return tuple(
-        spec.group if isinstance(spec, ArraySpec) else place for place, spec in enumerate(specs)
+        spec.group if isinstance(spec, ArraySpec) and spec.group != ALONE else place
+        for place, spec in enumerate(specs)
     )
 
 
@@ -156,9 +160,11 @@ class GuardRecorder:
             return self._read_cell(cells[name], name)
         if name in function.__globals__:
             value = function.__globals__[name]
-            self._record(name, function.__globals__, value)
+            # The package's own library does not change while a program runs.
+            if not is_package_module(function.__module__):
+                self._record(name, function.__globals__, value)
             return value
-        builtins: Mapping[str, object] = function.__builtins__
+        builtins: Mapping[str, object] = function.__builtins__  # type: ignore[attr-defined]  # since Python 3.10
         if name in builtins:
             return builtins[name]
         raise UndefinedVariableError(

@@ -1,18 +1,19 @@
 """The interpreter's core: dispatch over syntax nodes, the call stack, places and errors.
 
-In: the session to emit into and the tables of evaluators. Out: values of expressions and signals of statements. What
-each node means is in `expressions`, `statements` and their neighbours; here is what all of them share: every
-operation gets the place of the node that emits it, and every error leaves with the place of the innermost node.
+In: the session to emit into and the tables of evaluators. Out: values of expressions and
+signals of statements. What each node means is in `expressions`, `statements` and their
+neighbours; here is what all of them share: every operation gets the place of the node that
+emits it, and every error leaves with the place of the innermost node.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import tilenest.errors
@@ -72,7 +73,10 @@ class Interpreter:
                 raise _unsupported(node)
             return handler(self, node, frame)
         except Exception as error:
-            raise placed(error, node, frame) from error.__cause__
+            located = placed(error, node, frame)
+            if located is error:
+                raise
+            raise located from error
 
     def execute(self, statements: Sequence[ast.stmt], frame: Frame) -> Signal:
         """Run statements until one jumps."""
@@ -89,7 +93,10 @@ class Interpreter:
                 raise _unsupported(node)
             return handler(self, node, frame)
         except Exception as error:
-            raise placed(error, node, frame) from error.__cause__
+            located = placed(error, node, frame)
+            if located is error:
+                raise
+            raise located from error
 
     def at(self, node: ast.AST, frame: Frame) -> SourceLocation:
         """Give operations emitted from now on the place of `node`."""
@@ -110,9 +117,17 @@ class Interpreter:
     def leave(self) -> None:
         self.frames.pop()
 
-    def root_function(self, frame: Frame) -> FunctionType:
-        """The live function whose globals a frame sees."""
-        return frame.function
+
+@contextmanager
+def placing(node: ast.AST, frame: Frame) -> Iterator[None]:
+    """Errors of the context get the place of `node`."""
+    try:
+        yield
+    except Exception as error:
+        located = placed(error, node, frame)
+        if located is error:
+            raise
+        raise located from error
 
 
 def placed(error: Exception, node: ast.AST, frame: Frame) -> Exception:
@@ -123,11 +138,13 @@ def placed(error: Exception, node: ast.AST, frame: Frame) -> Exception:
         return error
     location = frame.locate(node)
     if isinstance(error, RecursionError):
-        return _deep(error, location)
+        return CaptureError(
+            "calls or expressions are nested too deeply for Python's recursion limit",
+            remedy="let the recursion end on a host value, or write it as a loop",
+            location=location,
+        )
     if isinstance(error, AssertionError) and _is_ours(error):
-        internal = InternalError(f"an internal check failed: {error}", location=location)
-        internal.__cause__ = error
-        return internal
+        return InternalError(f"an internal check failed: {error}", location=location)
     error.add_note(_NOTE + render(location))
     return error
 
@@ -137,16 +154,6 @@ def noted_assertion(message: object, location: SourceLocation) -> AssertionError
     error = AssertionError() if message is None else AssertionError(message)
     error.add_note(_NOTE + render(location))
     return error
-
-
-def _deep(error: RecursionError, location: SourceLocation) -> CaptureError:
-    result = CaptureError(
-        "calls or expressions are nested too deeply for Python's recursion limit",
-        remedy="let the recursion end on a host value, or write it as a loop",
-        location=location,
-    )
-    result.__cause__ = error
-    return result
 
 
 def _is_ours(error: AssertionError) -> bool:

@@ -1,8 +1,9 @@
 """Which local variables may still be read after a statement.
 
-In: the AST of a function. Out: for each `for`, `while` and `if` statement the names live behind it. A backward
-analysis over the structured statements: loops are walked until nothing changes, so a read in the next iteration of
-an enclosing loop keeps a name alive. Where in doubt a name is live.
+In: the AST of a function. Out: for each `for`, `while` and `if` statement the names live behind
+it. A backward analysis over the structured statements: loops are walked until nothing changes,
+so a read in the next iteration of an enclosing loop keeps a name alive. Where in doubt a name
+is live.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which names a function's body binds, and which its nested functions hold on to.
 
-In: the AST of a function or lambda. Out: sets of names, by Python's rules: an assignment anywhere in the body makes a
-name local, a comprehension has a scope of its own, and a walrus binds in the function around it.
+In: the AST of a function or lambda. Out: sets of names, by Python's rules: an assignment
+anywhere in the body makes a name local, a comprehension has a scope of its own, and a walrus
+binds in the function around it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def parameter_names(node: FunctionNode) -> list[str]:
@@ -30,17 +30,15 @@ def parameter_names(node: FunctionNode) -> list[str]:
 
 def local_names(node: FunctionNode) -> frozenset[str]:
     """The names whose binding belongs to the function."""
-    return frozenset(parameter_names(node)).union(
-        *(_bound_names(child) for child in _body(node))
-    )
+    return frozenset(parameter_names(node)).union(*(_bound_names(child) for child in _body(node)))
 
 
 def captured_names(node: FunctionNode) -> frozenset[str]:
-    """Names read by functions, lambdas and generators inside, which may run at any later time."""
+    """Names read by functions and lambdas inside, which may run at any later time."""
     names: set[str] = set()
     for child in _body(node):
         for inner in ast.walk(child):
-            if isinstance(inner, (*_DEFINITIONS, ast.Lambda, ast.GeneratorExp)):
+            if isinstance(inner, (*_DEFINITIONS, ast.Lambda)):
                 names |= loaded_names(inner)
     return frozenset(names)
 
@@ -70,9 +68,7 @@ def loaded_names(node: ast.AST) -> frozenset[str]:
 
 def walrus_names(node: ast.AST) -> frozenset[str]:
     """Names bound by walrus expressions below."""
-    return frozenset(
-        item.target.id for item in ast.walk(node) if isinstance(item, ast.NamedExpr)
-    )
+    return frozenset(item.target.id for item in ast.walk(node) if isinstance(item, ast.NamedExpr))
 
 
 def _body(node: FunctionNode) -> list[ast.stmt] | list[ast.expr]:

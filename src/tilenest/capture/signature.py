@@ -1,8 +1,9 @@
 """What capture knows of each argument before it runs: its kind, dtype, extents and strides.
 
-In: specs made by the runtime from real arguments, or by a user with `spec`. Out: frozen `ArraySpec`, `ScalarSpec`
-and `NoneSpec`. An extent is a number, or None or a name when it is only known at run time; equal names are equal
-extents. Annotations of the kernel's parameters are checked against the specs here.
+In: specs made by the runtime from real arguments, or by a user with `spec`. Out: frozen
+`ArraySpec`, `ScalarSpec` and `NoneSpec`. An extent is a number, or None or a name when it is
+only known at run time; equal names are equal extents. Annotations of the kernel's parameters
+are checked against the specs here.
 """
 
 from __future__ import annotations

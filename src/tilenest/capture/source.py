@@ -1,9 +1,10 @@
 """The syntax trees of live functions, and places in their files.
 
-In: a Python function or lambda. Out: its `FunctionCode`: the AST node, the names that are local to it, which of them
-are live after each statement, and the mapping from nodes to lines and columns of the real file. A function is parsed
-alone and at its own indentation, so that columns and strings stay as written; a lambda is found in its file by the
-positions its bytecode carries. Results are cached per code object.
+In: a Python function or lambda. Out: its `FunctionCode`: the AST node, the names that are local
+to it, which of them are live after each statement, and the mapping from nodes to lines and
+columns of the real file. A function is parsed alone and at its own indentation, so that columns
+and strings stay as written; a lambda is found in its file by the positions its bytecode
+carries. Results are cached per code object.
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ class SourceText:
     lines: tuple[str, ...]
     line_offset: int
 
-    def locate(
-        self, node: ast.AST, function: str, caller: SourceLocation | None
-    ) -> SourceLocation:
+    def locate(self, node: ast.AST, function: str, caller: SourceLocation | None) -> SourceLocation:
         """The place of a node that has a position."""
         line, column, end_line, end_column = _span(node)
         number = line + self.line_offset
@@ -105,9 +104,8 @@ def _parse(function: FunctionType) -> FunctionCode:
 def _checked(function: FunctionType, node: FunctionNode | None) -> FunctionNode:
     code = function.__code__
     if node is None or not _has_parameters_of(node, code):
-        raise _unavailable(
-            function, f"{code.co_filename} does not hold its definition at line {code.co_firstlineno}"
-        )
+        place = f"{code.co_filename} at line {code.co_firstlineno}"
+        raise _unavailable(function, f"its definition is not in {place}")
     return node
 
 
@@ -168,9 +166,9 @@ def _find_lambda(code: CodeType, lines: list[str]) -> ast.Lambda | None:
             continue
         line, column, end_line, end_column = _span(node.body)
         start, end = (line, column), (end_line, end_column)
-        if spans and all(start <= span[:2] and span[2:] <= end for span in spans):
-            found.append(node)
-        elif not spans and node.lineno == code.co_firstlineno:
+        # Without positions, which Python can be told to leave out, the line has to be enough.
+        is_on_line = bool(spans) or node.lineno == code.co_firstlineno
+        if is_on_line and all(start <= span[:2] and span[2:] <= end for span in spans):
             found.append(node)
     if not spans and len(found) != 1:
         return None

@@ -1,13 +1,13 @@
 """The variables of a kernel: names of a frame and slots of lists, and the values inside them.
 
-In: the frames that are being interpreted. Out: an `Environment`: every variable with what it holds, which can be
-restored (to run a body again, or the other branch of an `if`) and compared. A variable that holds a tuple stands
-for one value per leaf of the tuple.
+In: the frames that are being interpreted. Out: an `Environment`: every variable with what it
+holds, which can be restored (to run a body again, or the other branch of an `if`) and compared.
+A variable that holds a tuple stands for one value per leaf of the tuple.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,9 +63,7 @@ class Environment:
     def __init__(self, frame: Frame, frames: Sequence[Frame]) -> None:
         self.frame = frame.function_frame
         self._names = dict(self.frame.locals)
-        self._lists = [
-            (items, list(items), label) for items, label in _reachable_lists(frames)
-        ]
+        self._lists = [(items, list(items), label) for items, label in _reachable_lists(frames)]
 
     @property
     def list_identities(self) -> set[int]:
@@ -82,8 +80,9 @@ class Environment:
 
     def new_names(self) -> Iterator[str]:
         """Names that hold something now and did not when the environment was taken."""
-        for name in self.frame.locals:
-            if name not in self._names or isinstance(self._names[name], Poison):
+        for name, value in self.frame.locals.items():
+            before = self._names.get(name, UNDEFINED)
+            if isinstance(before, Poison) and value is not before:
                 yield name
 
     def restore(self) -> None:
@@ -116,9 +115,7 @@ def _reachable_lists(frames: Sequence[Frame]) -> list[tuple[list[object], str]]:
     return list(found.values())
 
 
-def _collect_lists(
-    value: object, label: str, found: dict[int, tuple[list[object], str]]
-) -> None:
+def _collect_lists(value: object, label: str, found: dict[int, tuple[list[object], str]]) -> None:
     inner: Iterable[tuple[object, object]]
     if isinstance(value, list):
         if id(value) in found:
@@ -148,9 +145,8 @@ def rebuild(value: object, replacements: Iterator[object]) -> object:
     if not isinstance(value, tuple):
         return next(replacements)
     items = [rebuild(item, replacements) for item in value]
-    if hasattr(value, "_fields"):
-        return type(value)(*items)
-    return tuple(items)
+    make: Callable[..., object] | None = getattr(type(value), "_make", None)
+    return tuple(items) if make is None else make(items)
 
 
 def same_structure(one: object, other: object) -> bool:

@@ -25,6 +25,7 @@ from tilenest.dialects.scalar import (
     ScalarFunction,
 )
 from tilenest.dialects.schedule import LOOP_POLICIES, Access, Loop, ResultSpec, Sched
+from tilenest.dialects.stages import FORMS, Form
 from tilenest.dialects.tensor import Alloc, MapReducePost, Read
 from tilenest.dialects.tile import Extent, Load, Map, Mma, Reindex, Store, Stride
 from tilenest.ir import Registry
@@ -76,6 +77,7 @@ def registry() -> Registry:
 
 __all__ = [
     "ATTRIBUTE_RECORDS",
+    "FORMS",
     "LOOP_POLICIES",
     "OPERATIONS",
     "SCALAR_FUNCTIONS",
@@ -88,6 +90,7 @@ __all__ = [
     "Constant",
     "Extent",
     "For",
+    "Form",
     "Gather",
     "If",
     "LaneMask",

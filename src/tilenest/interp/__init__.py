@@ -1,5 +1,5 @@
 """The meaning of TileIR, run in NumPy: the oracle every pass and target is checked against."""
 
-from tilenest.interp.interpret import interpret
+from tilenest.interp.entry import interpret
 
 __all__ = ["interpret"]

@@ -12,14 +12,15 @@ from fractions import Fraction
 import numpy as np
 
 from tilenest.interp.values import Array, numpy_dtype
-from tilenest.ir import DType, bfloat16, float64
+from tilenest.ir import DType, bfloat16, float16, float64
 
 _SPLIT = float(2**27 + 1)
+_HALVES = (numpy_dtype(float16), numpy_dtype(bfloat16))
 
 
 def widen(array: Array) -> Array:
     """Half precision as float32, all else as it is; exact."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 else array
+    return array.astype(np.float32) if array.dtype in _HALVES else array
 
 
 def narrow(array: Array, dtype: DType) -> Array:

@@ -28,7 +28,9 @@ def number(value: object, dtype: DType) -> Array:
 
 def constant(_: Frame, op: Constant) -> list[Array]:
     type_ = op.result.type
-    return [np.broadcast_to(number(op.value, element_dtype(type_)), shape_of(type_))]
+    value = number(op.value, element_dtype(type_))
+    shape = shape_of(type_)
+    return [np.broadcast_to(value, shape) if shape else value]
 
 
 def apply_function(frame: Frame, op: Apply) -> list[Array]:

@@ -79,7 +79,8 @@ class Work:
         array = held.array if isinstance(held, Storage) else self.frame.array(value)
         places = coordinates(access.map, grid, self.symbols)
         valid = inside(places, array.shape, self.op.rank)
-        _refuse_outside(held, access, places, ~valid)
+        if all(axis.size for axis in grid):
+            _refuse_outside(held, access, places, ~valid)
         fill = number(access.fill, element_dtype(value.type))
         return np.asarray(read_at(array, places, valid, fill))
 

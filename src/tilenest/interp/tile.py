@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tilenest.dialects import Extent, Load, Map, Mma, Reindex, Store, Stride
-from tilenest.errors import OutOfBounds
+from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.functions import cast
 from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at
 from tilenest.interp.rounding import fused_multiply_add
-from tilenest.interp.values import Array, Storage, dims_of, numpy_dtype, spread
+from tilenest.interp.values import Array, Storage, dims_of, spread
 from tilenest.ir import Operation, Value, element_dtype
 from tilenest.layouts import Dim
 
@@ -85,15 +85,13 @@ def stride(frame: Frame, op: Stride) -> list[Array]:
 
 
 def load(frame: Frame, op: Load) -> list[Array]:
-    type_ = op.result.type
-    dims = dims_of(type_)
+    dims = dims_of(op.result.type)
     window = _window(frame, op, dims)
     mask = _spread(frame, op.mask, dims, window)
     if op.bounds != "zero":
         window.refuse_outside(mask, "load", op.bounds)
     other = _spread(frame, op.other, dims, window)
-    dtype = numpy_dtype(element_dtype(type_))
-    outside = np.zeros((), dtype) if other is None else other
+    outside = np.zeros((), window.storage.array.dtype) if other is None else other
     result = np.array(np.broadcast_to(outside, window.extents))
     result[window.in_tile] = window.storage.array[window.in_array]
     if mask is not None:
@@ -109,6 +107,8 @@ def store(frame: Frame, op: Store) -> list[Array]:
         window.refuse_outside(mask, "store", op.bounds)
     value = _spread(frame, op.value, dims, window)
     assert value is not None
+    if value.dtype != window.storage.array.dtype:
+        raise InternalError(f"{value.dtype} is stored to {window.storage.array.dtype}")
     chosen = np.ones((), np.bool_) if mask is None else mask
     np.copyto(
         window.storage.array[window.in_array],
@@ -144,11 +144,20 @@ def map_elements(frame: Frame, op: Map) -> list[Array]:
 
 def reindex(frame: Frame, op: Reindex) -> list[Array]:
     value = frame.array(op.value)
+    symbols = frame.integers(op.symbols)
     extents = [dim.extent for dim in dims_of(op.result.type)]
-    places = coordinates(op.map, open_grid(extents), frame.integers(op.symbols))
+    if not extents:
+        return [_element(value, op.map.evaluate((), symbols))]
+    places = coordinates(op.map, open_grid(extents), symbols)
     valid = inside(places, value.shape, len(extents))
     result = read_at(value, places, valid, np.zeros((), value.dtype))
     return [np.broadcast_to(result, extents)]
+
+
+def _element(value: Array, place: tuple[int, ...]) -> Array:
+    """One element as an array of rank 0, or 0 outside."""
+    is_inside = all(0 <= at < size for at, size in zip(place, value.shape, strict=True))
+    return np.asarray(value[place] if is_inside else 0, value.dtype)
 
 
 def mma(frame: Frame, op: Mma) -> list[Array]:

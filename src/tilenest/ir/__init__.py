@@ -5,7 +5,7 @@ cloning and structural verification derive from the declaration.
 """
 
 from tilenest.ir.builder import Builder
-from tilenest.ir.clone import ValueMap, clone_operation, clone_region, inline_block
+from tilenest.ir.clone import ValueMap, clone_module, clone_operation, clone_region, inline_block
 from tilenest.ir.core import (
     Block,
     BlockArgument,
@@ -21,9 +21,15 @@ from tilenest.ir.core import (
     variadic,
 )
 from tilenest.ir.fields import OpSpec, attribute
+from tilenest.ir.lists import LinkedList
 from tilenest.ir.parser import parse_module
+from tilenest.ir.passes import Pass, PassRecord, run_passes
 from tilenest.ir.printer import print_module, print_operation
 from tilenest.ir.registry import Registry
+from tilenest.ir.rewriter import Change, ChangeKind, Rewriter
+from tilenest.ir.rules import Diagnostic, Fault, Rule, Subject
+from tilenest.ir.spelling import describe_type
+from tilenest.ir.structure_rules import STRUCTURE_RULES
 from tilenest.ir.types import (
     BOOL,
     DTYPE_BY_TEXT,
@@ -54,6 +60,7 @@ from tilenest.ir.types import (
     uint32,
     uint64,
 )
+from tilenest.ir.verifier import check, verify
 
 __all__ = [
     "BOOL",
@@ -61,20 +68,31 @@ __all__ = [
     "DTYPE_BY_TEXT",
     "INDEX",
     "POINTER",
+    "STRUCTURE_RULES",
     "Block",
     "BlockArgument",
     "BufType",
     "Builder",
+    "Change",
+    "ChangeKind",
     "DType",
+    "Diagnostic",
+    "Fault",
     "Function",
+    "LinkedList",
     "Module",
     "OpResult",
     "OpSpec",
     "Operation",
+    "Pass",
+    "PassRecord",
     "PointerType",
     "Region",
     "Registry",
+    "Rewriter",
+    "Rule",
     "ScalarType",
+    "Subject",
     "TileType",
     "Type",
     "Use",
@@ -85,8 +103,11 @@ __all__ = [
     "attribute",
     "bfloat16",
     "bool_",
+    "check",
+    "clone_module",
     "clone_operation",
     "clone_region",
+    "describe_type",
     "element_dtype",
     "float16",
     "float32",
@@ -102,9 +123,11 @@ __all__ = [
     "parse_module",
     "print_module",
     "print_operation",
+    "run_passes",
     "uint8",
     "uint16",
     "uint32",
     "uint64",
     "variadic",
+    "verify",
 ]

@@ -79,10 +79,9 @@ class AttributeParser:
         token = self.cursor.expect_kind("string", "a string")
         try:
             text: str = json.loads(token.text)
-        except ValueError:
-            raise self.cursor.error(
-                "the string has an escape or character that JSON refuses", token
-            )
+        except ValueError as error:
+            message = "the string has an escape or character that JSON refuses"
+            raise self.cursor.error(message, token) from error
         return text
 
     # Types ---------------------------------------------------------------------------------
@@ -220,7 +219,7 @@ class AttributeParser:
                 return self.type()
         if self.cursor.at("["):
             return self._nested(self._tuple)
-        if self.cursor.at("("):
+        if self.cursor.at("(") and self.cursor.following.text in (")", "d0"):
             return self._map()
         raise self.cursor.error(f"expected an attribute value, found {self.cursor.found()}")
 

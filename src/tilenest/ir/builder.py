@@ -1,8 +1,12 @@
-"""Where new operations go: an insertion point and a current source location."""
+"""Where new operations go: an insertion point and a current source location.
+
+In: operations, one after the other. Out: the same, linked in order and stamped with the location of
+the source being translated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -15,12 +19,13 @@ OpT = TypeVar("OpT", bound=Operation)
 class Builder:
     """Inserts operations at the end of a block or before an operation, stamping locations."""
 
-    __slots__ = ("before", "block", "location")
+    __slots__ = ("before", "block", "location", "on_insert")
 
     def __init__(self, block: Block, before: Operation | None = None) -> None:
         self.block = block
         self.before = before
         self.location: SourceLocation | None = None
+        self.on_insert: Callable[[Operation], None] | None = None
 
     @classmethod
     def before_op(cls, operation: Operation) -> Builder:
@@ -42,6 +47,8 @@ class Builder:
         if operation.location is None:
             operation.location = self.location
         self.block.insert(operation, self.before)
+        if self.on_insert is not None:
+            self.on_insert(operation)
         return operation
 
     @contextmanager

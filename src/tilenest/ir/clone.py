@@ -1,4 +1,8 @@
-"""Copying operations and regions with their values remapped."""
+"""Copying operations and regions with their values remapped.
+
+In: a module, an operation, region or block, and a map from old values to new ones. Out: copies with names and
+locations kept; the map gains everything defined inside.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilenest.ir.builder import Builder
-from tilenest.ir.core import Block, Operation, Region, Value
+from tilenest.ir.core import Block, Function, Module, Operation, Region, Value
 
 ValueMap = dict[Value, Value]
 
@@ -47,6 +51,22 @@ def clone_region(region: Region, values: ValueMap) -> Region:
         copy.append(fresh)
         for op in block.operations:
             fresh.append(clone_operation(op, values))
+    return copy
+
+
+def clone_module(module: Module) -> Module:
+    """A copy that shares nothing that can change with the original."""
+    copy = Module(module.form, module.attributes)
+    for function in module.functions:
+        types = [argument.type for argument in function.arguments]
+        fresh = Function(function.name, types, function.result_types, function.attributes)
+        values: ValueMap = {}
+        for old, new in zip(function.arguments, fresh.arguments, strict=True):
+            new.name = old.name
+            values[old] = new
+        for op in function.body.operations:
+            fresh.body.append(clone_operation(op, values))
+        copy.add(fresh)
     return copy
 
 

@@ -240,6 +240,18 @@ class Operation(Node):
                 use._link()
         self.segments = self.SPEC.resize(self.segments, name, len(values))
 
+    def add_result(self, type_: Type, name: str | None = None) -> OpResult:
+        """Append a result, for an operation whose region decides what it yields."""
+        result = OpResult(self, type_, len(self.results), name)
+        self.results.append(result)
+        return result
+
+    def add_region(self, region: Region) -> None:
+        """Append a region whose operations hold no uses yet."""
+        assert region.parent is None, "a region has one owner"
+        region.parent = self
+        self.regions.append(region)
+
     def _link_uses(self) -> None:
         for op in self.walk():
             for use in op.operand_uses:
@@ -256,6 +268,19 @@ class Operation(Node):
         self._unlink_uses()
         self._list.remove(self)
         return self
+
+    def move(self, block: Block, before: Operation | None = None) -> None:
+        """Link elsewhere; inside a function no use is touched, whatever hangs below."""
+        source = self.parent
+        assert source is not None and before is not self
+        owner = block.parent_op
+        assert owner is None or not self.is_ancestor_of(owner), "a move into its own region"
+        if source is block or source.is_attached == block.is_attached:
+            source.operations.remove(self)
+            block.operations.insert_before(before, self)
+        else:
+            self.detach()
+            block.insert(self, before)
 
     def erase(self) -> None:
         """Detach for good. No result may have a linked use."""

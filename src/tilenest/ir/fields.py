@@ -1,15 +1,9 @@
 """How an op class declares itself: typed field descriptors and the specification derived from them.
 
-    class Store(Operation):
-        NAME = "tile.store"
-        view = operand()
-        origins = variadic()
-        mask = optional()
-        bounds = attribute(str, default="zero")
-
-Operands are stored flat; `segments` holds the size of every group in declaration order. Printing,
-parsing, cloning and arity checking read the `OpSpec`; nothing else lists an op's fields. `core` has
-the constructors of operand fields, so nothing here needs to know what a value is.
+In: a class body such as `view = operand()`, `mask = optional()`, `bounds = attribute(str, "zero")`.
+Out: its `OpSpec`. Operands are stored flat; `segments` holds the size of every group in declaration
+order. Printing, parsing, cloning and arity checking read the spec; nothing else lists an op's
+fields. `core` has the constructors of operand fields, so nothing here knows what a value is.
 """
 
 from __future__ import annotations

@@ -91,6 +91,11 @@ class Cursor:
             self.token = self._tokens[self._place]
         return token
 
+    @property
+    def following(self) -> Token:
+        """The token after the next one."""
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
     def at(self, text: str) -> bool:
         """True when the next token is this mark or word."""
         return self.token.text == text and self.token.kind in ("mark", "name")

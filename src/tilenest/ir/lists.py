@@ -98,3 +98,20 @@ class LinkedList(Generic[NodeT]):
             following._previous = previous
         node._list = node._previous = node._next = None
         self._count -= 1
+
+    def fault(self) -> str | None:
+        """How the links contradict each other, or None when the list is sound."""
+        count = 0
+        previous: NodeT | None = None
+        node = self._first
+        while node is not None:
+            if node._list is not self:
+                return f"member {count} says it belongs elsewhere"
+            if node._previous is not previous:
+                return f"member {count} links back to another one"
+            if count == self._count:
+                return f"more than the counted {count} members"
+            count += 1
+            previous, node = node, node._next
+        is_sound = previous is self._last and count == self._count
+        return None if is_sound else f"{count} members where {self._count} are counted"

@@ -120,6 +120,22 @@ def type_text(type_: Type, names: Names) -> str:
     raise AssertionError(f"{type_!r} has no spelling")
 
 
+class _Labels(Names):
+    """Dims by what a reader knows them by."""
+
+    __slots__ = ()
+
+    def dim(self, dim: Dim, place: int | None = None) -> str:
+        if dim.position is not None:
+            return super().dim(dim, place)
+        return f"{dim.label or 'axis'}={dim.extent}"
+
+
+def describe_type(type_: Type) -> str:
+    """A type as errors name it: `tile<f32, m=96, 16>`."""
+    return type_text(type_, _Labels())
+
+
 def _extents(values: tuple[int | None, ...]) -> str:
     return f"[{', '.join('?' if value is None else str(value) for value in values)}]"
 

@@ -6,12 +6,13 @@ scalars. Extents are compile-time; everything made here is a `tile.map` without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
+from tilenest.dialects import Map, Yield
 from tilenest.errors import DTypeError, ShapeError
-from tilenest.ir import DType, Value, element_dtype, index, int64
+from tilenest.ir import INDEX, Block, Region, TileType, Value, clone_region, int64
 from tilenest.language.dtypes import Number, as_dtype, numpy_scalar_dtype
 from tilenest.language.elements import (
     Weak,
@@ -24,7 +25,7 @@ from tilenest.language.elements import (
     required,
 )
 from tilenest.language.positions import dims_of_shape, host_int
-from tilenest.language.session import current_session
+from tilenest.language.session import ElementBody, current_session
 from tilenest.language.values import Element, Scalar, Tile, operand_of, wrap
 from tilenest.layouts import Dim
 
@@ -62,23 +63,14 @@ def full(shape: object, value: Number | np.generic | Scalar, dtype: object = Non
     if isinstance(operand, Value) and dims_of(operand):
         raise ShapeError("tn.full is given a tile", remedy="use tn.broadcast(tile, shape)")
     kind = as_dtype(dtype) if dtype is not None else operand_dtype("full", [operand], bool(dims))[0]
-    if isinstance(operand, Value | Weak):
-        given = required(session, operand, kind, "the value of tn.full")
-        if not dims:
-            return wrap(given, session)
-        return Tile(map_elements(session, kind, dims, [given], lambda _, each: each[0]), session)
+    what = "the value of tn.full"
     if not dims:
-        return wrap(required(session, operand, kind, "the value of tn.full"), session)
-    return Tile(
-        map_elements(
-            session,
-            kind,
-            dims,
-            [],
-            lambda _indices, _elements: required(session, operand, kind, "the value of tn.full"),
-        ),
-        session,
-    )
+        return wrap(required(session, operand, kind, what), session)
+    if isinstance(operand, Value | Weak):
+        given = [required(session, operand, kind, what)]
+        return Tile(map_elements(session, kind, dims, given, lambda _, each: each[0]), session)
+    made = map_elements(session, kind, dims, [], lambda *_: required(session, operand, kind, what))
+    return Tile(made, session)
 
 
 def iota(axis: Dim | int, dtype: object = int64) -> Tile:
@@ -128,13 +120,19 @@ def map(  # noqa: A001 - the name the language gives it
     dims = dims_of_shape(shape)
     if not dims:
         raise ShapeError("tn.map has an empty shape", remedy="give it at least one axis")
-    body = Block([INDEX] * len(dims))
-    indices = tuple(Scalar(argument, session) for argument in body.arguments)
-    # The result's dtype is known only once the body is built, so the map is made around it.
-    placeholder = Map(result_types=[], regions=[Region([body])], inputs=[])
-    session.insert(placeholder)
-    with session.element_body(body):
+    body = ElementBody(Block([INDEX] * len(dims)))
+    indices = tuple(Scalar(argument, session) for argument in body.block.arguments)
+    # What the function returns decides the result's type, so its body is first built in a draft.
+    draft = session.insert(Map(regions=[Region([body.block])], inputs=[]))
+    with session.filling(body):
         result = operand_of(session, session.inline(function, indices, {}))
         kind = as_dtype(dtype) if dtype is not None else operand_dtype("map", [result], True)[0]
-        session.insert(Yield(values=[required(session, result, kind, "the result of the function")]))
-    return Tile(placeholder.result, session)
+        element = required(session, result, kind, "the result of the function")
+        session.insert(Yield(values=[element]))
+    operation = Map(
+        result_types=[TileType(kind, dims)],
+        regions=[clone_region(draft.regions[0], {})],
+        inputs=list(body.captured),
+    )
+    draft.erase()
+    return Tile(session.insert(operation).result, session)

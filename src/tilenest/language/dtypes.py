@@ -29,8 +29,13 @@ from tilenest.ir import (
 
 Number = bool | int | float
 _BY_NAME = {dtype.name.rstrip("_"): dtype for dtype in DTYPES}
-_BINARY_FORMATS = {float16: (11, -14, 15), bfloat16: (8, -126, 127), float32: (24, -126, 127)}
-"""Bits of the significand, least and greatest exponent of the formats narrower than float64."""
+_BINARY_FORMATS = {
+    float16: (11, -14, 15),
+    bfloat16: (8, -126, 127),
+    float32: (24, -126, 127),
+    float64: (53, -1022, 1023),
+}
+"""Bits of the significand, least and greatest exponent."""
 
 
 def as_dtype(given: object) -> DType:
@@ -123,26 +128,16 @@ def _rounded(number: int | float, dtype: DType) -> float:
     """Round once; magnitudes past the format's range become infinite."""
     if number == 0 or (isinstance(number, float) and not math.isfinite(number)):
         return float(number)
-    if dtype is float64:
-        return _to_float64(number)
     precision, least, greatest = _BINARY_FORMATS[dtype]
-    exact = Fraction(number)
-    exponent = max(_exponent(exact), least)
-    quantum = Fraction(2) ** (exponent - precision + 1)
+    exact = abs(Fraction(number))
+    quantum = Fraction(2) ** (max(_exponent(exact), least) - precision + 1)
     rounded = round(exact / quantum) * quantum
-    if abs(rounded) >= Fraction(2) ** (greatest + 1):
-        return math.copysign(math.inf, number)
-    return math.copysign(float(rounded), number)
-
-
-def _to_float64(number: int | float) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        return math.copysign(math.inf, number)
+    is_beyond = rounded >= Fraction(2) ** (greatest + 1)
+    # A number that rounds to 0 keeps its sign.
+    return math.copysign(math.inf if is_beyond else float(rounded), -1 if number < 0 else 1)
 
 
 def _exponent(number: Fraction) -> int:
-    """floor(log2(|number|)), exactly."""
-    guess = abs(number.numerator).bit_length() - number.denominator.bit_length()
-    return guess if abs(number) >= Fraction(2) ** guess else guess - 1
+    """floor(log2(number)) of a positive number, exactly."""
+    guess = number.numerator.bit_length() - number.denominator.bit_length()
+    return guess if number >= Fraction(2) ** guess else guess - 1

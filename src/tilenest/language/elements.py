@@ -65,9 +65,7 @@ def type_over(dtype: DType, dims: tuple[Dim, ...]) -> TileType | ScalarType:
 
 def constant(session: Session, number: Number | np.generic, dtype: DType) -> Value:
     """A scalar constant of `dtype`."""
-    operation = Constant(
-        result_types=[ScalarType(dtype)], value=constant_value(number, dtype)
-    )
+    operation = Constant(result_types=[ScalarType(dtype)], value=constant_value(number, dtype))
     return session.insert(operation).result
 
 
@@ -82,12 +80,10 @@ def map_elements(
     distinct = list(dict.fromkeys(inputs))
     elements = [ScalarType(element_dtype(value.type)) for value in distinct]
     body = Block([*(INDEX for _ in dims), *elements])
-    operation = Map(
-        result_types=[TileType(dtype, dims)], regions=[Region([body])], inputs=distinct
-    )
+    operation = Map(result_types=[TileType(dtype, dims)], regions=[Region([body])], inputs=distinct)
     session.insert(operation)
     arguments = dict(zip(distinct, body.arguments[len(dims) :], strict=True))
-    with session.element_body(body):
+    with session.builder.at_end(body):
         element = build(body.arguments[: len(dims)], [arguments[value] for value in inputs])
         session.insert(Yield(values=[element]))
     return operation.result
@@ -227,9 +223,7 @@ def _split_predicate(
         return [constant(session, predicate, bool_)], branches
     value = value_in(predicate)
     if value is None or element_dtype(value.type) is not bool_:
-        raise DTypeError(
-            "the condition of tn.where is not bool", remedy="compare it, as x != 0"
-        )
+        raise DTypeError("the condition of tn.where is not bool", remedy="compare it, as x != 0")
     return [value], branches
 
 
@@ -237,9 +231,7 @@ def _apply_over(
     session: Session, name: str, dtype: DType, dims: tuple[Dim, ...], arguments: Sequence[Value]
 ) -> Value:
     if not dims:
-        operation = Apply(
-            result_types=[ScalarType(dtype)], arguments=arguments, function=name
-        )
+        operation = Apply(result_types=[ScalarType(dtype)], arguments=arguments, function=name)
         return session.insert(operation).result
     return map_elements(
         session,

@@ -139,6 +139,11 @@ class NestHandle(Handle):
 
     def _axes(self, domain: tuple[object, ...]) -> tuple[DomainAxis, ...]:
         self._check_active("a nest")
+        if self.session.element_body is not None:
+            raise CaptureError(
+                "a nest is opened inside tn.map, whose function computes one element",
+                remedy="open the nest outside the map",
+            )
         innermost = self.session.innermost
         if innermost is not None and innermost is not self:
             raise ScopeError(

@@ -17,12 +17,14 @@ from typing import Any, TypeVar
 from tilenest.errors import CaptureError, ScopeError
 from tilenest.ir import (
     Block,
+    BlockArgument,
     Builder,
     Function,
     Module,
     Operation,
     Region,
     TileType,
+    Type,
     Value,
     ViewType,
 )
@@ -68,6 +70,29 @@ class Handle:
         self.active = True
 
 
+class ElementBody:
+    """The body of an element map while its function runs: scalars only.
+
+    `captured` maps the scalars it uses from outside to the arguments that stand for them inside.
+    """
+
+    __slots__ = ("block", "captured")
+
+    def __init__(self, block: Block) -> None:
+        self.block = block
+        self.captured: dict[Value, BlockArgument] = {}
+
+    def inside(self, value: Value) -> Value:
+        """What stands for `value` in the body."""
+        _check_element_type(value.type)
+        block = value.defining_block
+        if block is not None and _encloses(self.block, block):
+            return value
+        if value not in self.captured:
+            self.captured[value] = self.block.add_argument(value.type)
+        return self.captured[value]
+
+
 class Session:
     """One capture in progress.
 
@@ -79,7 +104,7 @@ class Session:
     __slots__ = (
         "bounds",
         "builder",
-        "element_depth",
+        "element_body",
         "function",
         "inline",
         "math",
@@ -104,8 +129,8 @@ class Session:
         self.inline: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] = _call
         self.on_stage: Callable[[Handle, str | None], None] = _refuse_stage
         self.nest_stack: list[Handle] = []
-        self.element_depth = 0
-        """How many element bodies (`tn.map`) are open: inside, only scalars may be computed."""
+        self.element_body: ElementBody | None = None
+        """The body of the `tn.map` that is being captured."""
 
     @contextmanager
     def active(self) -> Iterator[Session]:
@@ -123,8 +148,9 @@ class Session:
 
     def insert(self, operation: OperationT) -> OperationT:
         """Put an operation at the insertion point, at the current location."""
-        if self.element_depth:
-            self._check_element_operation(operation)
+        if self.element_body is not None:
+            for result in operation.results:
+                _check_element_type(result.type)
         return self.builder.insert(operation)
 
     def value_of(self, staged: Staged) -> Value:
@@ -140,6 +166,8 @@ class Session:
                 remedy="compute it in this kernel, or pass it as an argument",
             )
         self.check_visible(staged.value)
+        if self.element_body is not None:
+            return self.element_body.inside(staged.value)
         return staged.value
 
     def check_visible(self, value: Value) -> None:
@@ -152,22 +180,14 @@ class Session:
             )
 
     @contextmanager
-    def element_body(self, block: Block) -> Iterator[None]:
-        """Fill the body of an element map: scalars only until the context ends."""
-        self.element_depth += 1
+    def filling(self, body: ElementBody) -> Iterator[None]:
+        """Insert into an element body until the context ends."""
+        saved, self.element_body = self.element_body, body
         try:
-            with self.builder.at_end(block):
+            with self.builder.at_end(body.block):
                 yield
         finally:
-            self.element_depth -= 1
-
-    def _check_element_operation(self, operation: Operation) -> None:
-        values = [*operation.operands, *operation.results]
-        if any(isinstance(value.type, TileType | ViewType) for value in values):
-            raise CaptureError(
-                f"{operation.NAME} cannot be used inside tn.map: its function computes one element",
-                remedy="use whole tiles outside the map, or only scalars inside it",
-            )
+            self.element_body = saved
 
 
 def current_session() -> Session:
@@ -203,6 +223,14 @@ def _parent_block(block: Block) -> Block | None:
     region: Region | None = block.parent
     owner = None if region is None else region.parent
     return owner.parent if isinstance(owner, Operation) else None
+
+
+def _check_element_type(type_: Type) -> None:
+    if isinstance(type_, TileType | ViewType):
+        raise CaptureError(
+            "a tile or view is used inside tn.map, whose function computes one element",
+            remedy="use only scalars inside, and whole tiles outside the map",
+        )
 
 
 def _call(

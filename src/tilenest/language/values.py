@@ -9,12 +9,12 @@ or array is an error that says what to write instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Never
+from typing import ClassVar, Never, Self
 
 import numpy as np
 
 from tilenest.errors import CaptureError, DTypeError, ShapeError
-from tilenest.ir import DType, ScalarType, TileType, Value, element_dtype
+from tilenest.ir import DType, ScalarType, TileType, Value, element_dtype, index
 from tilenest.language.annotations import ScalarAnnotation
 from tilenest.language.dtypes import Number, as_dtype
 from tilenest.language.elements import Operand, Weak, apply, convert, reinterpret
@@ -67,19 +67,22 @@ class Element(Staged):
         """The number of dimensions."""
         return len(self.dims)
 
-    def cast(self, dtype: object) -> Tile | Scalar:
+    def cast(self, dtype: object) -> Self:
         """Converted to `dtype`: to nearest even, floats to integers saturating (NaN gives 0)."""
         session = current_session()
-        return wrap(convert(session, session.value_of(self), as_dtype(dtype)), session)
+        wanted = as_dtype(dtype)
+        if wanted is index and self.dims:
+            raise DTypeError("a tile cannot hold index", remedy="cast it to tn.int64")
+        return type(self)(convert(session, session.value_of(self), wanted), session)
 
-    def astype(self, dtype: object) -> Tile | Scalar:
+    def astype(self, dtype: object) -> Self:
         """`cast`, by the name NumPy gives it."""
         return self.cast(dtype)
 
-    def bitcast(self, dtype: object) -> Tile | Scalar:
+    def bitcast(self, dtype: object) -> Self:
         """The same bits read as a dtype of the same width."""
         session = current_session()
-        return wrap(reinterpret(session, session.value_of(self), as_dtype(dtype)), session)
+        return type(self)(reinterpret(session, session.value_of(self), as_dtype(dtype)), session)
 
     def __add__(self, other: Operable) -> Tile | Scalar:
         return elementwise("add", self, other)
@@ -320,8 +323,8 @@ class Tile(Element):
                 remedy="loop over the tile's own axes, or give the coordinate as x.at(i, axis=m)",
             )
         return {
-            dim: position_of(session, index)
-            for dim, index in zip(handle.dims, handle.indices, strict=True)
+            dim: position_of(session, place)
+            for dim, place in zip(handle.dims, handle.indices, strict=True)
             if dim is not None
         }
 

@@ -2,7 +2,8 @@
 
 In: what `str` of an expression or a map prints, or the same written by hand with Python's
 precedence, such as `d0*6 + d2 + s0` and `(d0, d1)[s0] -> (d0 + s0, d1)`. Out: the canonical
-expression or map. Anything else is a ParseError naming the column.
+expression or map. Anything else is a ParseError naming the column, and so is a text whose canonical
+form would be far larger than any program needs.
 """
 
 from __future__ import annotations
@@ -13,10 +14,16 @@ from typing import TypeVar
 
 from tilenest.errors import ParseError
 from tilenest.layouts.affine_map import AffineMap
-from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
+from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym, split_terms
 
 _Item = TypeVar("_Item")
 _TOKEN = re.compile(r"\s*(->|//|[ds]?[0-9]+|[-+*%(),\[\]]|\S)")
+_MOST_TOKENS = 1000
+_MOST_DIGITS = 20
+_MOST_NAMES = 1000
+_MOST_NESTED = 60
+_MOST_PRODUCTS = 60
+_MOST_TERMS = 1000
 _REMEDY = "write a sum such as d0*6 + d2 + s0, or a map such as (d0, d1)[s0] -> (d0 + s0, d1)"
 
 
@@ -49,6 +56,10 @@ class _Reader:
         self.text = text
         self.tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
         self.place = 0
+        self.depth = 0
+        self.products = 0
+        if len(self.tokens) > _MOST_TOKENS:
+            raise ParseError(f"an index text has at most {_MOST_TOKENS} tokens", _REMEDY)
 
     def peek(self) -> str:
         return self.tokens[self.place][0] if self.place < len(self.tokens) else ""
@@ -104,19 +115,42 @@ class _Reader:
         while self.peek() in ("*", "//", "%"):
             operator = self.take()
             factor = self.factor()
+            self.limit_growth(result, operator, factor)
             if operator == "*":
                 result = result * factor
             else:
                 result = result // factor if operator == "//" else result % factor
         return result
 
+    def limit_growth(self, left: IndexExpr, operator: str, right: IndexExpr) -> None:
+        """Products of sums expand, and all but products with constants nest."""
+        if operator != "*" or type(right) is not Const:
+            self.products += 1
+        terms = len(split_terms(left)[0]) * len(split_terms(right)[0])
+        if terms > _MOST_TERMS or self.products > _MOST_PRODUCTS:
+            raise self.error("a smaller formula")
+
     def factor(self) -> IndexExpr:
+        self.depth += 1
+        if self.depth > _MOST_NESTED:
+            raise self.error(f"at most {_MOST_NESTED} nested parts")
+        result = self.atom()
+        self.depth -= 1
+        return result
+
+    def number(self, digits: str, most: int) -> int:
+        if len(digits) > _MOST_DIGITS or int(digits) > most:
+            raise self.error(f"a number of at most {most}")
+        self.take()
+        return int(digits)
+
+    def atom(self) -> IndexExpr:
         token = self.peek()
         if token == "-":
             self.take()
             # The most negative constant only fits with its sign.
             if self.peek().isdigit():
-                return Const(-int(self.take()))
+                return Const(-self.number(self.peek(), 1 << 63))
             return -self.factor()
         if token == "(":
             self.take()
@@ -124,9 +158,8 @@ class _Reader:
             self.expect(")")
             return inner
         if token[-1:].isdigit():
-            self.take()
             if token.isdigit():
-                return Const(int(token))
-            position = int(token[1:])
+                return Const(self.number(token, (1 << 63) - 1))
+            position = self.number(token[1:], _MOST_NAMES)
             return DimRef(position) if token[0] == "d" else Sym(position)
         raise self.error("a dimension, symbol, integer or parenthesis")

@@ -1,9 +1,8 @@
 """From coordinates to memory: addresses, bounds masks, loads and stores of scalars and lanes.
 
-The coefficient of the element offset on the lane number decides: 0 is one scalar for all lanes, 1 a contiguous
-vector, anything else a gather or scatter. An address is a chain of offsets, outermost loop first, so that each
-link can leave the loops it does not depend on.
-"""
+The coefficient of the element offset on the lane number decides: 0 is one scalar for all lanes, 1
+a contiguous vector, anything else a gather or scatter. An address is a chain of offsets, outermost
+loop first, so that each link can leave the loops it does not depend on."""
 
 from __future__ import annotations
 
@@ -267,5 +266,3 @@ class MemoryAccess:
         lanes = self.slots.lanes
         other = self.emitter.spread(self.emitter.value(bound), lanes)
         return self.emitter.apply(function, vector, other, type_=VectorType(bool_, lanes))
-
-

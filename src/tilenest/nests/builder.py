@@ -1,19 +1,19 @@
 """The one nest builder: a scheduled map_reduce_post becomes loops, registers and lanes.
 
-The schedule's loops are opened outermost first. The first occurrence of a dim runs over its extent: whole steps,
-then the later occurrences' smaller steps, then masked lanes. Unrolled and vector occurrences become copies of the
-body. Reaching the first folded loop opens the accumulators: one per copy of every inner kept loop, and, where lanes
-or copies split a folded dim, partial ones that hold the merge's identity and meet the seed in a fixed tree at the
-end. All presets are schedules of this builder; none has code of its own.
+The schedule's loops are opened outermost first. The first occurrence of a dim runs over its
+extent: whole steps, then the later occurrences' smaller steps, then masked lanes. Unrolled and
+vector occurrences become copies of the body. Reaching the first folded loop opens the
+accumulators: one per copy of every inner kept loop, and, where lanes or copies split a folded dim,
+partial ones that hold the merge's identity and meet the seed in a fixed tree at the end. All
+presets are schedules of this builder; none has code of its own.
 
-Preconditions (the planner's): all folded results of an op keep the same dims; kept dims occur outside the first
-folded loop and, inside it, only as unrolled or vector loops; only a tree policy with a known merge splits a fold.
-"""
+Preconditions (the planner's): all folded results of an op keep the same dims; kept dims occur
+outside the first folded loop and, inside it, only as unrolled or vector loops; only a tree policy
+with a known merge splits a fold."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
@@ -25,7 +25,9 @@ from tilenest.layouts import Const, DimRef, IndexExpr, Interval
 from tilenest.nests.addresses import Address, MemoryAccess, Place
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Emitter, Index, lane_type, lanes_of
+from tilenest.nests.fold_shape import FoldShape, Key, folded_dims
 from tilenest.nests.folds import combine, identity_of
+from tilenest.nests.guards import READ_GROUPS, CheckedAxis, inside_guard
 from tilenest.nests.lanes import apply_function, evaluate
 
 
@@ -51,9 +53,6 @@ class _Scope:
     surely_runs: bool
 
 
-Key = tuple[int, ...]
-
-
 class NestBuilder:
     """Builds the nest of one op at the emitter's insertion point."""
 
@@ -65,7 +64,7 @@ class NestBuilder:
         self.slots = Coordinates(emitter)
         self.memory = MemoryAccess(emitter, self.slots)
         self.symbols = [self._symbol(value) for value in op.symbols]
-        self.folded = _folded_dims(op)
+        self.folded = folded_dims(op)
         self.origins: list[IndexExpr] = [Const(0)] * op.rank
         self.sizes: list[Index] = list(op.extents)
         self.lane = next((loop for loop in self.loops if loop.policy == "vector"), None)
@@ -80,24 +79,46 @@ class NestBuilder:
         self.loaded: list[dict[object, Value]] = [{}]
         self.written = {environment.storage(value) for value in op.outputs}
         self.unclipped: dict[int, list[int]] = {}
+        self.inside: frozenset[CheckedAxis] = frozenset()
 
     def build(self) -> None:
         self._clip()
+        guard = inside_guard(
+            self.op, self.origins, self.sizes, self.symbols, self.slots, self._memory_of
+        )
+        if guard is None:
+            self._run()
+            return
+        self.emitter.branch(
+            guard.condition, [], lambda: self._version(guard.proven), lambda: self._version(())
+        )
+
+    def _version(self, proven: Iterable[CheckedAxis]) -> list[Value]:
+        """The nest without the bounds checks of the proven axes."""
+        self.inside = frozenset(proven)
+        with self._scope(None, surely_runs=False):
+            self._run()
+        return []
+
+    def _run(self) -> None:
         self._level(0)
         self._flush()
+
+    def _memory_of(self, value: Value) -> Address | None:
+        return None if isinstance(value.type, ScalarType) else self.environment.address(value)
 
     # The domain ------------------------------------------------------------------------------
 
     def _symbol(self, value: Value) -> IndexExpr:
-        return self.slots.add(
-            self.environment.scalar(value), self.environment.range_of(value), 0
-        )
+        return self.slots.add(self.environment.scalar(value), self.environment.range_of(value), 0)
 
     def _clip(self) -> None:
         """Shrink the domain to the run-time bounds and to what the outputs keep."""
         op, emitter = self.op, self.emitter
         bounds = {
-            dim: emitter.maximum(emitter.minimum(self.environment.scalar(bound), op.extents[dim]), 0)
+            dim: emitter.maximum(
+                emitter.minimum(self.environment.scalar(bound), op.extents[dim]), 0
+            )
             for dim, bound in zip(op.clipped, op.upper, strict=True)
         }
         clips = output_clips(op)
@@ -143,13 +164,16 @@ class NestBuilder:
     # Loops -----------------------------------------------------------------------------------
 
     def _level(self, position: int) -> None:
-        if position == len(self.loops):
+        is_innermost = position == len(self.loops)
+        if self.accumulators is None and self.op.folded_results:
+            if is_innermost or self.loops[position].dim in self.folded:
+                self._fold(position)
+                return
+        if is_innermost:
             self._body()
             return
         loop = self.loops[position]
-        if self.accumulators is None and loop.dim in self.folded:
-            self._fold(position)
-        elif loop.policy == "plain" or self._is_first(position):
+        if loop.policy == "plain" or self._is_first(position):
             self._phases(position)
         else:
             self._copy(position)
@@ -273,7 +297,7 @@ class NestBuilder:
 
     def _fold(self, position: int) -> None:
         """Open the accumulators, run the remaining loops, close them."""
-        fold = _Fold(self.op, self.loops, position, self.folded, self.sizes)
+        fold = FoldShape(self.loops, position, self.folded, self.sizes)
         self.copy_loops = fold.copy_loops
         lanes = self.lane.step if self.lane else 0
         accumulators: dict[tuple[int, Key], Value] = {}
@@ -290,7 +314,7 @@ class NestBuilder:
                 parts = [finished[folded, key] for key in keys]
                 self._close(fold, folded, result, parts)
 
-    def _start(self, fold: _Fold, folded: int, result: int, lanes: int) -> Value:
+    def _start(self, fold: FoldShape, folded: int, result: int, lanes: int) -> Value:
         """The accumulator's first value."""
         dtype = self._state_dtype(folded)
         merge = self.op.spec(result).merge
@@ -299,7 +323,7 @@ class NestBuilder:
             return self.emitter.constant(identity_of(merge, dtype), lane_type(dtype, lanes))
         return self.emitter.spread(self._read("seed", folded), lanes)
 
-    def _close(self, fold: _Fold, folded: int, result: int, parts: Sequence[Value]) -> None:
+    def _close(self, fold: FoldShape, folded: int, result: int, parts: Sequence[Value]) -> None:
         """Merge partials and seed, run the epilogue, store."""
         value = parts[0]
         merge = self.op.spec(result).merge
@@ -392,14 +416,23 @@ class NestBuilder:
         checked = range(len(coordinates)) if axes is None else axes
         is_checked = access.bounds not in ("proven", "assume")
         return Place(
-            self.environment.address(value), coordinates, access, tuple(checked) if is_checked else ()
+            self.environment.address(value),
+            coordinates,
+            access,
+            tuple(checked) if is_checked else (),
         )
 
     def _read(self, group: str, position: int) -> Value:
-        value: Value = getattr(self.op, _GROUPS[group])[position]
+        value: Value = getattr(self.op, READ_GROUPS[group])[position]
         if isinstance(value.type, ScalarType):
             return self.environment.scalar(value)
-        place = self._place(value, self.op.access(group, position))
+        access = self.op.access(group, position)
+        axes = [
+            axis
+            for axis in range(len(access.map.results))
+            if (group, position, axis) not in self.inside
+        ]
+        place = self._place(value, access, axes)
         has_lane = any(self.slots.has_lane(expr) for expr in place.coordinates)
         tail = self.tail if has_lane else None
         level = self._level_for(value, place, tail)
@@ -442,53 +475,3 @@ class NestBuilder:
         for place, value, mask in self.pending:
             self.memory.store(place, value, mask)
         self.pending.clear()
-
-
-_GROUPS = {"input": "inputs", "seed": "seeds", "post": "posts"}
-
-
-class _Fold:
-    """Which copies split the accumulators opened at one loop."""
-
-    def __init__(
-        self,
-        op: MapReducePost,
-        loops: Sequence[Loop],
-        position: int,
-        folded: frozenset[int],
-        sizes: Sequence[Index],
-    ) -> None:
-        inner = range(position, len(loops))
-        self.copy_loops = tuple(q for q in inner if loops[q].policy != "plain")
-        self.kept_loops = [q for q in self.copy_loops if loops[q].dim not in folded]
-        self._counts = {q: _copies(loops, q, folded, sizes) for q in self.copy_loops}
-        split = [q for q in self.copy_loops if q not in self.kept_loops]
-        has_split_lane = any(loops[q].policy == "vector" for q in split)
-        self.is_partial = has_split_lane or any(self._counts[q] > 1 for q in split)
-
-    def partial_keys(self, copies: dict[int, int]) -> list[Key]:
-        """The accumulators of the cell that `copies` stands at."""
-        choices = [
-            [copies.get(q, 0)] if q in self.kept_loops else range(self._counts[q])
-            for q in self.copy_loops
-        ]
-        return list(itertools.product(*choices))
-
-
-def _copies(
-    loops: Sequence[Loop], position: int, folded: frozenset[int], sizes: Sequence[Index]
-) -> int:
-    loop = loops[position]
-    if loop.dim in folded:
-        outer = [other.step for other in loops[:position] if other.dim == loop.dim]
-        return max(1, outer[-1] // loop.step) if outer else 1
-    tile = sizes[loop.dim]
-    assert isinstance(tile, int), "kept dims are tiled outside the fold"
-    return max(1, tile // loop.step)
-
-
-def _folded_dims(op: MapReducePost) -> frozenset[int]:
-    """Loop dims that the folded results drop; all of them keep the same ones."""
-    kept = {op.spec(result).dims for result in op.folded_results}
-    assert len(kept) <= 1, "folded results of one op keep the same dims"
-    return frozenset(range(op.rank)).difference(*kept) if kept else frozenset()

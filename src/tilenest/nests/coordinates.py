@@ -1,8 +1,8 @@
 """Where the nest stands: slots for loop counters and symbols, and index expressions over them.
 
-Access maps are rewritten so that `DimRef(i)` means slot i: a loop counter, a symbol's value, or the lane number of
-the vector loop. With the slots' ranges known, quotients and remainders of panel layouts vanish.
-"""
+Access maps are rewritten so that `DimRef(i)` means slot i: a loop counter, a symbol's value, or
+the lane number of the vector loop. With the slots' ranges known, quotients and remainders of panel
+layouts vanish."""
 
 from __future__ import annotations
 

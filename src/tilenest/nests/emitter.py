@@ -1,8 +1,7 @@
 """Writing Machine operations: index arithmetic that folds numbers, loops, splats.
 
-An `Index` is a number known now or an index value; arithmetic on numbers emits nothing. Constants are placed once
-a function, at its entry, so no loop holds one.
-"""
+An `Index` is a number known now or an index value; arithmetic on numbers emits nothing. Constants
+are placed once a function, at its entry, so no loop holds one."""
 
 from __future__ import annotations
 

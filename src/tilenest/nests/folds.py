@@ -1,4 +1,8 @@
-"""Combining partial accumulators: identities of the merge functions and the fixed tree."""
+"""Combining partial accumulators: identities of the merge functions and the fixed tree.
+
+In: partial accumulators, one a lane and copy. Out: one scalar, combined in an order that depends
+on the schedule alone, never on the number of threads.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Scalar regions on lanes: one copy of a region's arithmetic for scalars or for vectors.
 
-Values that do not depend on the vector dim stay scalars and are splatted where they meet a vector, so everything
-invariant can leave the loop.
-"""
+Values that do not depend on the vector dim stay scalars and are splatted where they meet a vector,
+so everything invariant can leave the loop."""
 
 from __future__ import annotations
 

@@ -26,12 +26,11 @@ from tilenest.dialects import (
     MapReducePost,
     Nest,
     Parallel,
-    Pipeline,
     Reduce,
     Serial,
     Stride,
 )
-from tilenest.ir import INDEX, Block, Builder, Module, Operation, Value, ViewType, inline_block
+from tilenest.ir import INDEX, Block, Builder, Function, Operation, Value, ViewType, inline_block
 from tilenest.passes.pieces import replace_op
 
 _SCALAR_OPS = (Apply, Cast, Bitcast, Constant, Extent, Stride)
@@ -47,11 +46,11 @@ _FOLDERS: dict[str, Callable[..., int]] = {
 }
 
 
-def canonicalize(module: Module) -> None:
-    """Simplify every function in place, to a fixed point of its parts."""
-    for function in module.functions:
-        while _simplify_block(function.body, {}):
-            pass
+def canonicalize(function: Function) -> tuple[()]:
+    """Simplify one function in place until nothing changes; there is nothing to decide."""
+    while _simplify_block(function.body, {}):
+        pass
+    return ()
 
 
 def _simplify_block(block: Block, known: dict[object, Value]) -> bool:
@@ -121,6 +120,9 @@ def _fold_index(op: Apply) -> bool:
     folder = _FOLDERS.get(op.function)
     if folder is not None and all(number is not None for number in numbers):
         return _become_constant(op, folder(*numbers))
+    if op.function in ("minimum", "maximum") and op.arguments[0] is op.arguments[1]:
+        replace_op(op, [op.arguments[0]])
+        return True
     neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}.get(op.function)
     if neutral is not None and numbers[1] == neutral:
         replace_op(op, [op.arguments[0]])
@@ -193,7 +195,7 @@ def _feeds_only_itself(argument: Value, block: Block, position: int) -> bool:
             others = [v for i, v in enumerate(op.operands) if i != position]
             return not any(value in reached for value in others)
         if any(inner_operand in reached for inner in op.walk() for inner_operand in inner.operands):
-            if not is_pure(op) or op.regions and not isinstance(op, MapReducePost):
+            if not is_pure(op) or (op.regions and not isinstance(op, MapReducePost)):
                 return False
             reached.update(op.results)
     return False

@@ -33,6 +33,7 @@ from tilenest.layouts import (
     DimRef,
     FloorDiv,
     IndexExpr,
+    Interval,
     Mod,
     Mul,
     Sym,
@@ -61,6 +62,8 @@ class Composer:
         self.index_bindings: dict[Value, IndexExpr] = {}
         """what index values stand for, where that is no symbol (indices of a lifted reduction)"""
         self._is_fused = is_fused
+        self._ranges: dict[DimRef | Sym, Interval] = {}
+        self._ranged_symbols = -1
         self._elements: dict[tuple[Value, Coordinates], Value] = {}
         self._reads: dict[tuple[object, ...], Value] = {}
         self._indices: dict[IndexExpr, Value] = {}
@@ -89,16 +92,24 @@ class Composer:
             self.symbols.append(value)
         return Sym(self.symbols.index(value))
 
+    @property
+    def ranges(self) -> dict[DimRef | Sym, Interval]:
+        """Intervals of the loop dims and of the symbols so far."""
+        if self._ranged_symbols != len(self.symbols):
+            self._ranges = ranges_of(self.extents, self.symbols)
+            self._ranged_symbols = len(self.symbols)
+        return self._ranges
+
     def simplified(self, expr: IndexExpr) -> IndexExpr:
-        return simplify(expr, ranges_of(self.extents, self.symbols))
+        """The one spelling of an expression that elements and reads are known by."""
+        return simplify(expr, self.ranges)
 
     def place(
         self, access: Access, dims: Coordinates, symbols: Sequence[Value], memory: Type
     ) -> Access:
         """An access of another op, whose loop dims are at `dims` here, over this domain."""
         syms = [self.symbol(value) for value in symbols]
-        ranges = ranges_of(self.extents, self.symbols)
-        results = access_formulas(access.map, dims, syms, ranges)
+        results = access_formulas(access.map, dims, syms, self.ranges)
         return self.access(memory, results, access.bounds, access.fill)
 
     def index(self, expr: IndexExpr) -> Value:
@@ -146,8 +157,7 @@ class Composer:
     ) -> Access:
         """An access to memory of this type, 'proven' where it cannot leave it."""
         wanted = Access(self.map(results), bounds, fill)
-        ranges = ranges_of(self.extents, self.symbols)
-        if bounds in ("zero", "check") and all(is_inside(wanted, memory, ranges)):
+        if bounds in ("zero", "check") and all(is_inside(wanted, memory, self.ranges)):
             return Access(wanted.map)
         return wanted
 
@@ -174,16 +184,19 @@ class Composer:
 
     def bind(self, value: Value, coordinates: Coordinates, element: Value) -> None:
         """Make `element` the answer for `value` at these coordinates."""
-        self._elements[value, coordinates] = element
+        self._elements[value, self._key(coordinates)] = element
+
+    def _key(self, coordinates: Coordinates) -> Coordinates:
+        return tuple(self.simplified(expr) for expr in coordinates)
 
     # Evaluation ----------------------------------------------------------------------------
 
     def element(self, value: Value, coordinates: Coordinates) -> Value:
         """The element of a tile, buf or scalar at coordinates that are inside it."""
-        key = value, coordinates
+        key = value, self._key(coordinates)
         found = self._elements.get(key)
         if found is None:
-            found = self._elements[key] = self._evaluate(value, coordinates)
+            found = self._elements[key] = self._evaluate(*key)
         return found
 
     def _evaluate(self, value: Value, coordinates: Coordinates) -> Value:
@@ -205,7 +218,9 @@ class Composer:
             self._elements[old, ()] = new
         return copy.results[result]
 
-    def inline(self, producer: MapReducePost, dims: Coordinates) -> list[Value]:
+    def inline(
+        self, producer: MapReducePost, dims: Coordinates, states: Sequence[Value] = ()
+    ) -> list[Value]:
         """The producer's region with its loop dims at `dims`; returns what it yields."""
         block = producer.fold_block
         arguments: list[Value] = []
@@ -215,18 +230,18 @@ class Composer:
         for i, value in enumerate(producer.inputs):
             access = self.place(producer.access("input", i), dims, producer.symbols, value.type)
             arguments.append(self.input_element(value, access))
-        arguments += self._states[: len(block.arguments) - len(arguments)]
-        yields = self.paste(block, arguments, {})
+        yields = self.paste(block, [*arguments, *states], {})
         for j, result in enumerate(producer.results):
             kept = tuple(dims[d] for d in producer.spec(j).dims)
-            self._elements[result, kept] = yields[j]
+            self.bind(result, kept, yields[j])
         return yields
 
     def paste(
         self, block: Block, arguments: Sequence[Value], values: dict[Value, Value]
     ) -> list[Value]:
         """Copy a scalar region here; `values` stands in for what it captures."""
-        mapped = {**values, **dict(zip(block.arguments, arguments, strict=True))}
+        mapped = dict(values)
+        mapped.update(zip(block.arguments, arguments, strict=True))
         for op in block.operations:
             if op.TERMINATOR:
                 return [mapped.get(value, value) for value in op.operands]
@@ -241,12 +256,15 @@ class Composer:
 
     # Result --------------------------------------------------------------------------------
 
-    def finish(self, yields: Sequence[Value]) -> Block:
-        """Close the region: indices, elements, states in this order, and the yield."""
+    def finish(self, yields: Sequence[Value], states_first: bool = False) -> Block:
+        """Close the region: indices, elements, states (or states, elements), and the yield."""
         self.builder.insert(Yield(values=list(yields)))
+        pair = [*self._arguments, *self._states]
+        if states_first:
+            pair = [*self._states, *self._arguments]
         head = self.block.arguments[: self.rank]
         by_index = {argument: argument for argument in self.block.arguments}
-        tail = [by_index[value] for value in (*self._arguments, *self._states)]  # type: ignore[index]  # they are arguments
+        tail = [by_index[value] for value in pair]  # type: ignore[index]  # they are arguments
         self.block.arguments[:] = [*head, *tail]
         for i, argument in enumerate(self.block.arguments):
             argument.index = i
@@ -255,6 +273,4 @@ class Composer:
     def shared(self, accesses: Sequence[Access]) -> tuple[Access, ...]:
         """The accesses with all symbols of this domain, as an op wants them."""
         count = len(self.symbols)
-        return tuple(
-            replace(a, map=AffineMap(self.rank, count, a.map.results)) for a in accesses
-        )
+        return tuple(replace(a, map=AffineMap(self.rank, count, a.map.results)) for a in accesses)

@@ -31,7 +31,7 @@ from tilenest.ir import (
     INDEX,
     Block,
     Builder,
-    Module,
+    Function,
     Operation,
     ScalarType,
     TileType,
@@ -50,10 +50,10 @@ from tilenest.passes.pieces import (
 )
 
 
-def lift(module: Module) -> None:
-    """Lift every function of the module in place."""
-    for function in module.functions:
-        _lift_block(function.body)
+def lift(function: Function) -> tuple[()]:
+    """Lift one function in place; there is nothing to decide."""
+    _lift_block(function.body)
+    return ()
 
 
 def _lift_block(block: Block) -> None:
@@ -136,9 +136,7 @@ def _inside(composer: Composer, view: Value, access: Access, builder: Builder) -
     return found
 
 
-def _choose(
-    composer: Composer, conditions: Sequence[Value], element: Value, other: Value
-) -> Value:
+def _choose(composer: Composer, conditions: Sequence[Value], element: Value, other: Value) -> Value:
     condition = conditions[0]
     for further in conditions[1:]:
         condition = composer.apply("and", [condition, further], BOOL)
@@ -206,7 +204,10 @@ def _lift_mma(op: Mma) -> MapReducePost:
     kept = tuple(range(len(c.dims)))
     seed = Access(composer.map([DimRef(d) for d in kept]))
     return insert_fold(
-        Builder.before_op(op), composer, [step], [FoldedResult(kept, "fold_left", None, op.c, seed)],
+        Builder.before_op(op),
+        composer,
+        [step],
+        [FoldedResult(kept, "fold_left", None, op.c, seed)],
         [op.result.type],
     )
 

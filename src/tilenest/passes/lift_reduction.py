@@ -172,7 +172,9 @@ def _fold_of(op: Reduce, group: Sequence[int]) -> _Fold | None:
     fold = _Fold(op, group, composer)
     own = tuple(DimRef(d) for d in range(len(space)))
     for i, type_ in zip(group, types, strict=True):
-        state = composer.state(ScalarType(element_dtype(type_)), op.body.arguments[op.rank + i].name)
+        state = composer.state(
+            ScalarType(element_dtype(type_)), op.body.arguments[op.rank + i].name
+        )
         composer.bind(op.body.arguments[op.rank + i], own, state)
         fold.states.append(state)
     try:
@@ -236,9 +238,7 @@ def _count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
     return _arithmetic(builder, "maximum", count, _number(builder, 0))
 
 
-def _count_down(
-    op: Reduce, axis: int, count: Value, lower: Value, step: Value
-) -> None:
+def _count_down(op: Reduce, axis: int, count: Value, lower: Value, step: Value) -> None:
     """Let the body's index argument count iterations, and compute the coordinate from the last."""
     argument = op.body.arguments[axis]
     first = op.body.operations.first

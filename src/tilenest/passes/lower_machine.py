@@ -1,9 +1,9 @@
 """Scheduled -> Machine: functions over addresses and loops, root parallels outlined for the pool.
 
-The main function takes per view a pointer, extents and strides, per scalar parameter the scalar, and last a scratch
-pointer. A parallel met in it becomes a launch of a body function over the linear index range; a parallel inside a
-body is a plain loop nest. Bufs are offsets into the scratch of the function they are allocated in. Every
-map_reduce_post is built by the nest builder.
+The main function takes per view a pointer, extents and strides, per scalar parameter the scalar,
+and last a scratch pointer. A parallel met in it becomes a launch of a body function over the
+linear index range; a parallel inside a body is a plain loop nest. Bufs are offsets into the
+scratch of the function they are allocated in. Every map_reduce_post is built by the nest builder.
 """
 
 from __future__ import annotations
@@ -99,8 +99,7 @@ def _lower_main(function: Function, machine: Module) -> None:
 
 def _known(static: Sequence[int | None], dynamic: Sequence[Value]) -> tuple[Index, ...]:
     return tuple(
-        value if number is None else number
-        for number, value in zip(static, dynamic, strict=True)
+        value if number is None else number for number, value in zip(static, dynamic, strict=True)
     )
 
 
@@ -262,9 +261,7 @@ class _FunctionLowering:
         results = self._loop(op, 0, [], states)
         self.scalars.update(zip(op.results, results, strict=True))
 
-    def _loop(
-        self, op: Nest, axis: int, indices: list[Value], states: list[Value]
-    ) -> list[Value]:
+    def _loop(self, op: Nest, axis: int, indices: list[Value], states: list[Value]) -> list[Value]:
         if axis == op.rank:
             arguments = op.body.arguments
             self.scalars.update(zip(arguments, [*indices, *states], strict=True))

@@ -9,7 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilenest.dialects import Access, MapReducePost, ResultSpec, Yield
-from tilenest.ir import INDEX, Block, Builder, Operation, Region, ScalarType, Type, Value, element_dtype
+from tilenest.ir import (
+    INDEX,
+    Block,
+    Builder,
+    Operation,
+    Region,
+    ScalarType,
+    Type,
+    Value,
+    element_dtype,
+)
 from tilenest.layouts import DimRef
 from tilenest.passes.compose import Composer
 
@@ -62,7 +72,10 @@ def insert_fold(
             seed_access=composer.shared([result.seed_access for result in results]),
             specs=tuple(ResultSpec(r.dims, r.policy, r.merge) for r in results),
             result_types=list(result_types),
-            regions=[Region([block]), *(identity_post(composer.rank, r.seed.type) for r in results)],
+            regions=[
+                Region([block]),
+                *(identity_post(composer.rank, r.seed.type) for r in results),
+            ],
         )
     )
 
@@ -130,3 +143,17 @@ def move_regions(old: Operation, new: Operation) -> None:
         region.parent = new
     new.regions[:], old.regions[:] = old.regions, []
     block.insert(new, anchor)
+
+
+def clip_dim(op: MapReducePost, dim: int, bound: Value) -> None:
+    """Let a loop dim end at a run-time bound."""
+    bounds = dict(zip(op.clipped, op.upper, strict=True))
+    bounds[dim] = bound
+    ordered = sorted(bounds)
+    op.set_group("upper", [bounds[d] for d in ordered])
+    op.attributes["clipped"] = tuple(ordered)
+
+
+def is_identity(access: Access, rank: int) -> bool:
+    """Whether an access reads or writes at the first `rank` loop dims, in order."""
+    return access.map.results == tuple(DimRef(d) for d in range(rank))

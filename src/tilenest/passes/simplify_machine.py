@@ -1,9 +1,10 @@
-"""Clean-up of Machine IR that code generation does not do: equal pure operations merge, invariants leave loops.
+"""Clean-up of Machine IR that code generation does not do: equal pure operations merge, invariants
+leave loops.
 
-In: a Machine module. A pure operation equal to one that dominates it takes that one's results; then every pure
-operation whose operands are defined outside a loop moves in front of it. No Machine operation traps, so neither
-changes what runs. Loads are placed by the nest builder, which knows what its nest writes.
-"""
+In: a Machine module. A pure operation equal to one that dominates it takes that one's results;
+then every pure operation whose operands are defined outside a loop moves in front of it. No
+Machine operation traps, so neither changes what runs. Loads are placed by the nest builder, which
+knows what its nest writes."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The object cache on disk: compiled kernels that outlive the process.
 
-In: a key (a digest of all that the code depends on) and an entry: machine code with the metadata
-needed to load it. Out: the entry again, in this process or another, or None. A file is a header with
-a checksum, then the metadata, then the code; it is written beside its place and renamed, so readers
-never see half of one. What is damaged is removed and counts as absent; a folder or file that others
-may write to is never used. Each of sixteen shards drops its least recently used files past its share
-of the size limit. No fault of the file system reaches the caller.
+In: a key (a digest of all that the code depends on) and an entry: machine code with metadata. Out:
+the entry again, in this process or another, or None. A file is a checksum, the metadata and the
+code; it is written beside its place and renamed, so readers never see half of one. What is damaged
+is removed and counts as absent; what others may write to is never used. Each of sixteen shards
+drops its least recently used files past its share of the limit. No fault of the file system
+reaches the caller.
 """
 
 from __future__ import annotations

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from tests.unit.nests.scheduled import access, apply, one_op_module
-from tilenest.dialects import Loop, ResultSpec, Sched
+from tilenest.dialects import Apply, Loop, ResultSpec, Sched
 from tilenest.interp import interpret
 from tilenest.ir import Module, float32, int32
 from tilenest.layouts import DimRef
-from tilenest.passes.lower_machine import lower_machine
-from tilenest.passes.simplify_machine import simplify_machine
+from tilenest.passes import lower_machine, simplify_machine
 
 D0, D1, D2 = DimRef(0), DimRef(1), DimRef(2)
 
@@ -85,7 +84,9 @@ def test_kept_dim_vectorized(m: int, n: int) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (6, 16, 3), (7, 17, 5), (13, 40, 4), (4, 9, 0)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(1, 1, 1), (6, 16, 3), (7, 17, 5), (13, 40, 4), (4, 9, 0)]
+)
 def test_register_blocked_product(m: int, n: int, k: int) -> None:
     loops = (Loop(1, 16), Loop(0, 6), Loop(2, 1), Loop(0, 1, "unrolled"), Loop(1, 8, "vector"))
     module = one_op_module(
@@ -119,7 +120,7 @@ def test_panel_maps_simplify_to_contiguous_accesses() -> None:
         Sched(loops),
     )
     machine = lower_machine(module)
-    functions = {op.function for op in machine.walk() if op.NAME == "scalar.apply"}
+    functions = {op.function for op in machine.walk() if isinstance(op, Apply)}
     assert functions <= {"add", "mul"}
     panel = np.random.default_rng(0).integers(0, 9, (2, 5, 6)).astype(np.float32)
     out = np.full(12, np.nan, np.float32)
@@ -135,7 +136,7 @@ def test_gather_where_the_stride_is_not_one() -> None:
         [access(2, [D1, D0])],
         access(2, [D0, D1]),
         ResultSpec((0, 1)),
-        lambda b, v: [v[2]],
+        lambda _, v: [v[2]],
         Sched((Loop(0, 1), Loop(1, 8, "vector"))),
     )
     a = np.random.default_rng(0).standard_normal((9, 20), np.float32)
@@ -153,7 +154,7 @@ def test_bounds_mask_and_clip() -> None:
         [access(1, [D0 - 3], "zero")],
         access(1, [D0 - 5], "zero"),
         ResultSpec((0,)),
-        lambda b, v: [v[1]],
+        lambda _, v: [v[1]],
         Sched((Loop(0, 16), Loop(0, 8, "vector"))),
     )
     a = np.random.default_rng(0).standard_normal(n, np.float32)

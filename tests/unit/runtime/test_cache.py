@@ -100,9 +100,7 @@ def test_links_are_not_followed(cache: ObjectCache, tmp_path: Path) -> None:
     assert cache.load(KEY) is None
 
 
-def test_foreign_entries_are_not_used(
-    cache: ObjectCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_entries_are_not_used(cache: ObjectCache, monkeypatch: pytest.MonkeyPatch) -> None:
     cache.store(KEY, ENTRY)
     owner = file_of(cache).stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: owner + 1)

@@ -34,6 +34,7 @@ class Frame:
     _slots: Block = field(init=False)
     _body: Block = field(init=False)
     _dummy: Value | None = field(init=False, default=None)
+    _helpers: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._slots = self.text.current
@@ -60,6 +61,20 @@ class Frame:
                 return [self.values[value] for value in op.operands]
             self.emitters[type(op)](self, op)
         raise AssertionError("the block has no terminator")
+
+    def return_unless_zero(self, status: Value) -> None:
+        """Leave the function with `status` when it tells of a failure."""
+        f = self.text
+        failed, succeeded = f.block("failed"), f.block("succeeded")
+        f.branch_if(f.icmp("eq", status, 0), succeeded, failed)
+        f.begin(failed)
+        f.ret(status)
+        f.begin(succeeded)
+
+    def unique_symbol(self, stem: str) -> str:
+        """A name no other function of the module has, for one that this function needs."""
+        self._helpers += 1
+        return f"{stem}.{self.text.name}.{self._helpers}"
 
     def slot(self, kind: LlvmType, count: int = 1, *, align: int = 0) -> Value:
         """Stack storage that lives as long as the function runs."""

@@ -8,16 +8,8 @@ masked scalar access goes to a dummy place when it must not happen, so it needs 
 from tilenest.backends.llvm.emit_frame import Frame, known_index
 from tilenest.backends.llvm.emit_narrow import load_narrow, store_narrow
 from tilenest.backends.llvm.registers import from_memory, memory_type, register_type, to_memory
-from tilenest.backends.llvm.values import (
-    POINTER,
-    LlvmType,
-    Value,
-    constant,
-    llvm_type,
-    vector_constant,
-)
+from tilenest.backends.llvm.values import LlvmType, Value, constant, llvm_type, zero
 from tilenest.dialects import (
-    Constant,
     Gather,
     LaneMask,
     MemoryLoad,
@@ -58,9 +50,8 @@ def emit_load(frame: Frame, op: MemoryLoad) -> None:
         loaded = f.load(kind, pointer, align=op.align)
         frame.bind(op.results, [from_memory(f, loaded, register)])
         return
-    mask = frame.value(op.mask)
-    assert op.otherwise is not None, "a masked load says what the other lanes are"
-    otherwise = frame.value(op.otherwise)
+    mask = _mask_of(frame, op.mask, register.lanes)
+    otherwise = zero(register) if op.otherwise is None else frame.value(op.otherwise)
     if register.lanes == 1:
         place = f.select(mask, pointer, frame.dummy())
         loaded = from_memory(f, f.load(kind, place, align=op.align), register)
@@ -83,7 +74,7 @@ def emit_store(frame: Frame, op: MemoryStore) -> None:
     if op.mask is None:
         f.store(value, pointer, align=op.align, nontemporal=op.nontemporal)
         return
-    mask = frame.value(op.mask)
+    mask = _mask_of(frame, op.mask, value.type.lanes)
     if value.type.lanes == 1:
         place = f.select(mask, pointer, frame.dummy())
         f.store(value, place, align=op.align)
@@ -101,6 +92,11 @@ def _has_masks(frame: Frame, kind: LlvmType) -> bool:
     return frame.machine.has("avx512bw") and frame.machine.has("avx512vl")
 
 
+def _mask_of(frame: Frame, mask: IrValue, lanes: int) -> Value:
+    value = frame.value(mask)
+    return value if value.type.lanes == lanes else frame.text.splat(value, lanes)
+
+
 def prefix_length(mask: IrValue) -> int | None:
     """How many leading lanes a mask admits, where that is a fixed number."""
     owner = mask.owner if isinstance(mask, OpResult) else None
@@ -111,8 +107,8 @@ def emit_gather(frame: Frame, op: Gather) -> None:
     f = frame.text
     register = register_type(op.result.type)
     kind = memory_type(register)
-    mask = frame.optional(op.mask)
-    otherwise = to_memory(f, frame.value(op.otherwise)) if op.otherwise is not None else None
+    mask = None if op.mask is None else _mask_of(frame, op.mask, kind.lanes)
+    filling = zero(kind) if op.otherwise is None else to_memory(f, frame.value(op.otherwise))
     base, offsets = frame.value(op.pointer), frame.value(op.offsets)
     if kind.lanes > 1 and kind.bits >= 32 and _has_gathers(frame):
         everywhere = constant(llvm_type("i1", kind.lanes), 1)
@@ -120,11 +116,11 @@ def emit_gather(frame: Frame, op: Gather) -> None:
             kind,
             _indexed(frame, base, offsets, op.scale),
             everywhere if mask is None else mask,
-            constant(kind, 0) if otherwise is None else otherwise,
+            filling,
             align=kind.bits // 8,
         )
     else:
-        loaded = _gather_lanes(frame, kind, base, op.scale, offsets, mask, otherwise)
+        loaded = _gather_lanes(frame, kind, base, op.scale, offsets, mask, filling)
     frame.bind(op.results, [from_memory(f, loaded, register)])
 
 
@@ -143,7 +139,7 @@ def _gather_lanes(
     scale: int,
     offsets: Value,
     mask: Value | None,
-    otherwise: Value | None,
+    otherwise: Value,
 ) -> Value:
     """Lane by lane: for narrow lanes, and for processors that have nothing better."""
     f, scalars = frame.text, []
@@ -152,7 +148,6 @@ def _gather_lanes(
         if mask is None:
             scalars.append(f.load(kind.with_lanes(1), place, align=kind.bits // 8))
             continue
-        assert otherwise is not None
         admitted = f.extract_element(mask, lane)
         place = f.select(admitted, place, frame.dummy())
         loaded = f.load(kind.with_lanes(1), place, align=kind.bits // 8)
@@ -163,15 +158,13 @@ def _gather_lanes(
 def emit_scatter(frame: Frame, op: Scatter) -> None:
     f = frame.text
     value = to_memory(f, frame.value(op.value))
-    mask = frame.optional(op.mask)
+    mask = None if op.mask is None else _mask_of(frame, op.mask, value.type.lanes)
     base, offsets = frame.value(op.pointer), frame.value(op.offsets)
     kind = value.type
     if kind.lanes > 1 and kind.bits >= 32 and _has_scatters(frame):
         everywhere = constant(llvm_type("i1", kind.lanes), 1)
         places = _indexed(frame, base, offsets, op.scale)
-        f.masked_scatter(
-            value, places, everywhere if mask is None else mask, align=kind.bits // 8
-        )
+        f.masked_scatter(value, places, everywhere if mask is None else mask, align=kind.bits // 8)
         return
     for lane in range(kind.lanes):
         place = _indexed(frame, base, f.extract_element(offsets, lane), op.scale)

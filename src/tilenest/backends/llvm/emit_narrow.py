@@ -88,9 +88,7 @@ def _bits_of(f: FunctionText, mask: Value) -> Value:
     return f.bitcast(mask, llvm_type(f"i{mask.type.lanes}"))
 
 
-def _copy_lanes(
-    f: FunctionText, bits: Value, source: Value, target: Value, element: str
-) -> None:
+def _copy_lanes(f: FunctionText, bits: Value, source: Value, target: Value, element: str) -> None:
     def copy(lane: Value) -> None:
         scalar = llvm_type(element)
         loaded = f.load(scalar, f.getelementptr(element, source, lane))

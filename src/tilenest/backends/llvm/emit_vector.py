@@ -8,7 +8,7 @@ from tilenest.backends.llvm.emit_frame import Frame, known_index
 from tilenest.backends.llvm.emit_scalar import apply_function
 from tilenest.backends.llvm.registers import lane_numbers, register_type
 from tilenest.backends.llvm.text import FunctionText
-from tilenest.backends.llvm.values import LlvmType, Value, llvm_type, vector_constant
+from tilenest.backends.llvm.values import Value, vector_constant
 from tilenest.dialects import LaneMask, Lanes, ReduceLanes, Splat
 from tilenest.ir import VectorType, element_dtype
 

@@ -161,10 +161,6 @@ class Instructions:
         """To `type`, which may split lanes differently; the bits stay."""
         return self._define(kind, f"bitcast {value.typed} to {kind.text}")
 
-    def alloca(self, kind: LlvmType, count: int = 1, align: int = 0) -> Value:
-        text = f"alloca [{count} x {kind.text}]{_alignment(align)}"
-        return self._define(POINTER, text)
-
     def load(
         self, kind: LlvmType, pointer: Value, *, align: int = 0, nontemporal: bool = False
     ) -> Value:

@@ -1,8 +1,8 @@
 """exp, exp2, expm1 and tanh in registers, float and double, any lane count, no branches.
 
 In: the function being written and an operand. Out: the operand holding the result. One reduction
-serves all: x = n log(2) + r with |r| <= log(2)/2, where adding 1.5 * 2^mantissa rounds x / log(2) to
-n in the low bits of the sum; a polynomial gives exp(r) - 1, integer shifts give powers of two.
+serves all: x = n log(2) + r with |r| <= log(2)/2, where adding 1.5 * 2^mantissa rounds x / log(2)
+to n in the low bits of the sum; a polynomial gives exp(r) - 1, integer shifts give powers of two.
 Errors in the docstrings were measured: float over all inputs, double over samples.
 """
 
@@ -142,8 +142,8 @@ def tanh(f: FunctionText, x: Value) -> Value:
     magnitude = f.fabs(x)
     doubled = f.fadd(magnitude, magnitude)
     half = _half_expm1(f, at_most(f, doubled, constants.tanh_limit))
-    far = f.copysign(f.fdiv(half, f.fadd(half, 1.0)), x)
-    return f.select(f.fcmp("olt", magnitude, _TANH_SPLIT), near, far)
+    far = f.fdiv(half, f.fadd(half, 1.0))
+    return f.copysign(f.select(f.fcmp("olt", magnitude, _TANH_SPLIT), near, far), x)
 
 
 def exp_of_moderate(f: FunctionText, x: Value) -> Value:

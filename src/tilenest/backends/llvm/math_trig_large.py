@@ -2,8 +2,8 @@
 
 In: a module. Out: the name of an internal function of it, from a vector of angles to their
 remainders and quadrants, for `math_trig` to call where a lane is too large for its own reduction.
-The idea is Payne's and Hanek's: x = m 2^e with m an integer of 53 bits; of the bits of 2/pi only 256
-matter for (m 2^e 2/pi) mod 4, the higher ones give multiples of 4. They are one unaligned load
+The idea is Payne's and Hanek's: x = m 2^e with m an integer of 53 bits; of the bits of 2/pi only
+256 matter for (m 2^e 2/pi) mod 4, the higher ones give multiples of 4. They are one unaligned load
 from a table, the product is one multiplication of wide integers. It runs lane by lane: such angles
 are rare.
 """
@@ -21,7 +21,7 @@ from tilenest.backends.llvm.values import (
     poison,
 )
 
-# floor(2/pi * 2^1240)
+# Two over pi times two to this power, rounded down.
 _FRACTION_BITS = 1240
 _TWO_OVER_PI = int(
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e0"
@@ -31,7 +31,7 @@ _TWO_OVER_PI = int(
     16,
 )
 _TABLE_BYTES = 160
-# floor(pi/4 * 2^64)
+# A quarter of pi times two to the 64th, rounded down.
 _QUARTER_PI = 0xC90FDAA22168C234
 _WIDE = llvm_type("i256")
 _SCALAR = "tilenest.reduce_angle"
@@ -53,9 +53,17 @@ def large_angle_function(module: ModuleText, kind: LlvmType) -> str:
     return name
 
 
+def _cold_function(module: ModuleText, name: str, kind: LlvmType) -> FunctionText:
+    attributes = ("nounwind", "noinline", "cold")
+    result = pair_type(kind)
+    return module.function(name, result, [(kind, "")], linkage="internal", attributes=attributes)
+
+
 def _write_lanes(module: ModuleText, name: str, kind: LlvmType) -> None:
     attributes = ("nounwind", "noinline", "cold")
-    f = module.function(name, pair_type(kind), [(kind, "")], linkage="internal", attributes=attributes)
+    f = module.function(
+        name, pair_type(kind), [(kind, "")], linkage="internal", attributes=attributes
+    )
     remainders, quadrants = [], []
     for angle in f.to_lanes(f.parameters[0]):
         wide = angle if kind.bits == 64 else f.fpext(angle, "double")
@@ -71,7 +79,9 @@ def _write_lanes(module: ModuleText, name: str, kind: LlvmType) -> None:
 
 def _write_scalar(module: ModuleText) -> None:
     attributes = ("nounwind", "noinline", "cold")
-    f = module.function(_SCALAR, pair_type(DOUBLE), [(DOUBLE, "")], linkage="internal", attributes=attributes)
+    f = module.function(
+        _SCALAR, pair_type(DOUBLE), [(DOUBLE, "")], linkage="internal", attributes=attributes
+    )
     x = f.parameters[0]
     is_finite = f.fcmp("olt", f.fabs(x), math.inf)
     bits = f.bitcast(f.select(is_finite, x, 1.0), I64)
@@ -81,9 +91,7 @@ def _write_scalar(module: ModuleText) -> None:
     is_negative = f.icmp("slt", bits, 0)
     remainder = f.select(is_negative, f.fneg(remainder), remainder)
     quadrant = f.select(is_negative, f.sub(0, quadrant), quadrant)
-    pair = f.insert_value(
-        poison(pair_type(DOUBLE)), f.select(is_finite, remainder, math.nan), 0
-    )
+    pair = f.insert_value(poison(pair_type(DOUBLE)), f.select(is_finite, remainder, math.nan), 0)
     f.ret(f.insert_value(pair, quadrant, 1))
 
 

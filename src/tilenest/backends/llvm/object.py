@@ -10,14 +10,16 @@ loaded object has a just-in-time linker of its own, so unloading it gives all me
 import ctypes
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tilenest.errors import InternalError
 
+_ELF_SECTION = struct.Struct("<IIQQQQIIQQ")
 _ELF_SYMBOL = struct.Struct("<IBBHQQ")
+_ELF_SYMBOL_TABLE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,11 @@ def host_machine() -> HostMachineInfo:
         cpu=cpu, features=features, codemodel="small", reloc="pic"
     )
     return HostMachineInfo(machine.triple, cpu, features, str(machine.target_data))
+
+
+def code_generator_version() -> str:
+    """What besides the text and the processor decides the code."""
+    return f"LLVM {'.'.join(map(str, _import_llvmlite().llvm_version_info))}"
 
 
 def compile_object(
@@ -116,19 +123,31 @@ def load_object(data: bytes, symbols: Mapping[str, int]) -> LoadedObject:
 
 
 def undefined_symbols(data: bytes) -> frozenset[str]:
-    """The outside names an ELF object uses; the linker itself would fail without naming them."""
+    """The outside names an ELF object uses; the linker itself would fail without naming them.
+
+    Read here, since LLVM's reader does not survive a damaged file.
+    """
     if data[:4] != b"\x7fELF":
         return frozenset()
-    sections = {
-        section.name(): section.data()
-        for section in _import_llvmlite().ObjectFileRef.from_data(data).sections()
-    }
-    names = sections[b".strtab"]
-    found = set()
-    for name, _, _, section, _, _ in _ELF_SYMBOL.iter_unpack(sections[b".symtab"]):
-        if section == 0 and name:
-            found.add(names[name : names.index(b"\0", name)].decode())
-    return frozenset(found)
+    try:
+        return frozenset(_read_undefined_symbols(data))
+    except (struct.error, IndexError, ValueError) as error:
+        raise InternalError("the object file is damaged") from error
+
+
+def _read_undefined_symbols(data: bytes) -> Iterator[str]:
+    (table,) = struct.unpack_from("<Q", data, 0x28)
+    size, count = struct.unpack_from("<HH", data, 0x3A)
+    sections = [_ELF_SECTION.unpack_from(data, table + size * place) for place in range(count)]
+    for _, kind, _, _, start, length, link, _, _, _ in sections:
+        if kind != _ELF_SYMBOL_TABLE:
+            continue
+        names = sections[link][4]
+        for place in range(start, start + length, _ELF_SYMBOL.size):
+            name, _, _, section, _, _ = _ELF_SYMBOL.unpack_from(data, place)
+            if section == 0 and name:
+                begin = names + name
+                yield data[begin : data.index(b"\0", begin)].decode()
 
 
 def process_symbols(names: Iterable[str]) -> dict[str, int]:

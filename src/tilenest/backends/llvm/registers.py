@@ -11,6 +11,7 @@ from functools import cache
 import ml_dtypes
 import numpy as np
 
+from tilenest.backends.llvm.casts import ELEMENTS
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import (
     POINTER,
@@ -20,16 +21,21 @@ from tilenest.backends.llvm.values import (
     llvm_type,
     vector_constant,
 )
-from tilenest.ir import DType, PointerType, ScalarType, Type, VectorType, bfloat16
+from tilenest.ir import DType, PointerType, ScalarType, Type, VectorType, bfloat16, bool_, index
 
 Number = bool | int | float
 
-_FLOAT_ELEMENTS = {"float16": "half", "bfloat16": "i16", "float32": "float", "float64": "double"}
+_CAST_NAMES = {bool_: "bool", index: "int64"}
+
+
+def cast_name(dtype: DType) -> str:
+    """The name under which `casts` knows a dtype."""
+    return _CAST_NAMES.get(dtype, dtype.name)
 
 
 def element_of(dtype: DType) -> str:
     """The LLVM element that holds `dtype` in a register."""
-    return _FLOAT_ELEMENTS[dtype.name] if dtype.is_float else f"i{dtype.bits}"
+    return ELEMENTS[cast_name(dtype)]
 
 
 @cache

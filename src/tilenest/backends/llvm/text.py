@@ -154,7 +154,16 @@ class ModuleText:
 class FunctionText(Intrinsics):
     """A function under construction; instructions go to the block last begun."""
 
-    __slots__ = ("_blocks", "_head", "_labels", "current", "module", "name", "parameters")
+    __slots__ = (
+        "_allocas",
+        "_blocks",
+        "_head",
+        "_labels",
+        "current",
+        "module",
+        "name",
+        "parameters",
+    )
 
     def __init__(
         self,
@@ -176,6 +185,7 @@ class FunctionText(Intrinsics):
         returned = result.text if result is not None else "void"
         self._head = f"define {linkage}{returned} @{name}({listed}) {group} {{"
         self._labels: dict[str, int] = {}
+        self._allocas: list[str] = []
         self._blocks: list[Block] = []
         self.current = self.begin(self.block("entry"))
 
@@ -203,6 +213,13 @@ class FunctionText(Intrinsics):
             phi.add(value, block)
         self.current.phis.append(phi)
         return phi
+
+    def alloca(self, kind: LlvmType, count: int = 1, align: int = 0) -> Value:
+        """Stack memory for the whole call, wherever in the function the writing stands."""
+        name = self._fresh()
+        stated = f", align {align}" if align else ""
+        self._allocas.append(f"  {name} = alloca [{count} x {kind.text}]{stated}")
+        return Value(POINTER, name)
 
     def branch(self, target: Block) -> None:
         self._lines.append(f"  br label %{target.label}")
@@ -237,6 +254,8 @@ class FunctionText(Intrinsics):
         parts = [self._head]
         for block in self._blocks:
             parts.append(f"{block.label}:")
+            if block is self._blocks[0]:
+                parts += self._allocas
             parts += [phi.render() for phi in block.phis]
             parts += block.lines
         parts.append("}")

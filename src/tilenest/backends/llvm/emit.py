@@ -1,0 +1,113 @@
+"""Machine form to LLVM text: one table from operation class to the function that writes it.
+
+In: a module in Machine form and the processor. Out: its functions, internal, in a module of LLVM
+text. A function returns 0, or what a failure in it returned. Its attribute "noalias" tells for every
+argument whether it is an address through which alone its bytes are touched; without the attribute
+nothing is promised.
+"""
+
+from collections.abc import Mapping
+
+from tilenest.backends.llvm.emit_control import emit_branch, emit_for
+from tilenest.backends.llvm.emit_frame import Emit, Frame
+from tilenest.backends.llvm.emit_launch import emit_launch, machine_symbol
+from tilenest.backends.llvm.emit_memory import (
+    emit_gather,
+    emit_load,
+    emit_offset,
+    emit_scatter,
+    emit_store,
+)
+from tilenest.backends.llvm.emit_scalar import (
+    emit_apply,
+    emit_bitcast,
+    emit_cast,
+    emit_constant,
+)
+from tilenest.backends.llvm.emit_vector import (
+    emit_lane_mask,
+    emit_lanes,
+    emit_reduce_lanes,
+    emit_splat,
+)
+from tilenest.backends.llvm.object import HostMachineInfo
+from tilenest.backends.llvm.registers import register_type
+from tilenest.backends.llvm.text import ModuleText
+from tilenest.backends.llvm.values import I32, POINTER, LlvmType, constant
+from tilenest.dialects import (
+    Apply,
+    Bitcast,
+    Branch,
+    Cast,
+    Constant,
+    For,
+    Gather,
+    LaneMask,
+    Lanes,
+    Launch,
+    MemoryLoad,
+    MemoryStore,
+    Offset,
+    ReduceLanes,
+    Scatter,
+    Splat,
+)
+from tilenest.ir import Function, Module, Operation
+
+EMITTERS: Mapping[type[Operation], Emit] = {
+    Constant: emit_constant,
+    Apply: emit_apply,
+    Cast: emit_cast,
+    Bitcast: emit_bitcast,
+    For: emit_for,
+    Branch: emit_branch,
+    Launch: emit_launch,
+    Offset: emit_offset,
+    MemoryLoad: emit_load,
+    MemoryStore: emit_store,
+    Gather: emit_gather,
+    Scatter: emit_scatter,
+    Splat: emit_splat,
+    Lanes: emit_lanes,
+    LaneMask: emit_lane_mask,
+    ReduceLanes: emit_reduce_lanes,
+}
+"""Every operation of Machine form that is no terminator."""
+
+
+def emit_module(module: Module, text: ModuleText, machine: HostMachineInfo) -> None:
+    """Write every function of `module`."""
+    assert module.form == "machine", f"a module in {module.form} form reached the code generator"
+    for function in module.functions:
+        _emit_function(function, text, machine)
+
+
+def main_function(module: Module) -> Function:
+    """The first function that no launch runs in chunks."""
+    bodies = {op.callee for op in module.walk() if isinstance(op, Launch)}
+    return next(function for function in module.functions if function.name not in bodies)
+
+
+def _emit_function(function: Function, text: ModuleText, machine: HostMachineInfo) -> None:
+    f = text.function(
+        machine_symbol(function.name),
+        I32,
+        _parameters(function),
+        linkage="internal",
+        attributes=machine.function_attributes,
+    )
+    frame = Frame(f, machine, EMITTERS)
+    frame.bind(function.arguments, f.parameters)
+    returned = frame.emit_block(function.body)
+    assert not returned, "a Machine function returns nothing"
+    f.ret(constant(I32, 0))
+    frame.close()
+
+
+def _parameters(function: Function) -> list[tuple[LlvmType, str]]:
+    promised = function.attributes.get("noalias", (False,) * len(function.arguments))
+    kinds = [register_type(argument.type) for argument in function.arguments]
+    return [
+        (kind, "noalias" if is_alone and kind == POINTER else "")
+        for kind, is_alone in zip(kinds, promised, strict=True)
+    ]

@@ -1,0 +1,53 @@
+"""What a compiled kernel expects of its arguments: the guards of one variant, as frozen data.
+
+Made by whoever specialised the kernel; `entry` writes the native checks from it. Extents and
+strides are in elements; None is known at run time only and is handed to the kernel unchecked.
+"""
+
+from dataclasses import dataclass
+
+from tilenest.ir import DType
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayArgument:
+    """A tensor on the CPU.
+
+    `unit_last` tells whether the last stride is 1; None leaves it open. No stride matters along an
+    axis of at most one element, nor in an array without elements. Arguments of equal `group`
+    coincide exactly (a negative one coincides with none); a written one of another group shares no
+    byte with any.
+    """
+
+    dtype: DType
+    extents: tuple[int | None, ...]
+    strides: tuple[int | None, ...]
+    is_written: bool
+    group: int
+    unit_last: bool | None = None
+
+    @property
+    def rank(self) -> int:
+        return len(self.extents)
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A run-time number; integers out of the dtype's range are refused."""
+
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class NoneArgument:
+    """None, which the kernel was specialised on and never sees."""
+
+
+Argument = ArrayArgument | ScalarArgument | NoneArgument
+
+
+@dataclass(frozen=True, slots=True)
+class EntryDescription:
+    """The arguments in the kernel's order."""
+
+    arguments: tuple[Argument, ...]

@@ -1,0 +1,30 @@
+"""Capture: Python functions, interpreted over live objects, become Candidate TileIR.
+
+In: a function, specs of its arguments and its configuration. Out: a module in SSA form and the
+guards under which it is valid. Regions carry the variables that definite assignment finds; see
+`regions` and `carries`.
+"""
+
+from tilenest.capture.capture import CaptureResult, capture
+from tilenest.capture.guards import FreeVariable, Guards
+from tilenest.capture.signature import (
+    ALONE,
+    ArraySpec,
+    NoneSpec,
+    ScalarSpec,
+    Specification,
+    spec,
+)
+
+__all__ = [
+    "ALONE",
+    "ArraySpec",
+    "CaptureResult",
+    "FreeVariable",
+    "Guards",
+    "NoneSpec",
+    "ScalarSpec",
+    "Specification",
+    "capture",
+    "spec",
+]

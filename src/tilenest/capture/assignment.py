@@ -1,0 +1,123 @@
+"""Binding values to targets: names, items, attributes, and unpacking.
+
+In: a target node and a value. Out: the frame with the target bound. Inside a staged construct,
+whose body stands for many runs or may not run, only names and existing list slots can be
+written: they are what regions carry.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from tilenest.capture.frames import Frame
+from tilenest.capture.interpreter import Interpreter, placing
+from tilenest.errors import CaptureError
+from tilenest.language import Handle, Scalar, Tile
+
+
+def bind_target(interpreter: Interpreter, target: ast.expr, value: object, frame: Frame) -> None:
+    """Assign `value` to a target, which may unpack it."""
+    match target:
+        case ast.Name():
+            frame.store(target.id, value, frame.locate(target))
+        case ast.Tuple() | ast.List():
+            _unpack(interpreter, target.elts, value, frame)
+        case ast.Starred():
+            bind_target(interpreter, target.value, value, frame)
+        case ast.Subscript():
+            base = interpreter.evaluate(target.value, frame)
+            key = interpreter.evaluate(target.slice, frame)
+            with placing(target, frame):
+                assign_item(interpreter, target, base, key, value, frame)
+        case ast.Attribute():
+            base = interpreter.evaluate(target.value, frame)
+            with placing(target, frame):
+                assign_attribute(interpreter, target, base, value, frame)
+        case _:
+            raise AssertionError(f"no such target: {target}")
+
+
+def assign_item(
+    interpreter: Interpreter,
+    target: ast.Subscript,
+    base: object,
+    key: object,
+    value: object,
+    frame: Frame,
+) -> None:
+    """`base[key] = value`."""
+    if isinstance(base, Tile):
+        raise CaptureError(
+            "a part of a tile is assigned, which is not supported yet",
+            remedy="store to a view, or build the whole tile with tn.where over tn.iota",
+        )
+    if isinstance(base, list | dict):
+        _check_owned(target, base, frame)
+        if isinstance(key, Scalar):
+            raise CaptureError(
+                f"an item of a {type(base).__name__} is assigned at a run-time index",
+                remedy="use a host int as the index, as in a Python loop over range(4)",
+            )
+    if isinstance(base, dict) and interpreter.open_lists:
+        raise CaptureError(
+            "an item of a dict is assigned inside a run-time loop or `if`",
+            remedy="use a variable or a list slot: those are carried out of it",
+        )
+    base[key] = value  # type: ignore[index]  # any host object
+    if isinstance(base, list) and isinstance(key, int):
+        slot = f"{id(base)}[{range(len(base))[key]}]"
+        for scope in interpreter.frames:
+            for accesses in scope.accesses:
+                accesses.places[slot] = frame.locate(target)
+
+
+def assign_attribute(
+    interpreter: Interpreter, target: ast.Attribute, base: object, value: object, frame: Frame
+) -> None:
+    """`base.name = value`."""
+    if isinstance(base, Handle) or interpreter.open_lists:
+        raise CaptureError(
+            f"the attribute {target.attr!r} is assigned inside a run-time loop or `if`",
+            remedy="use a variable or a list slot: those are carried out of it",
+        )
+    _check_owned(target, base, frame)
+    setattr(base, target.attr, value)
+
+
+def _check_owned(target: ast.Subscript | ast.Attribute, base: object, frame: Frame) -> None:
+    """What lies outside the kernel outlives the capture and must not change in it."""
+    root: ast.expr = target.value
+    while isinstance(root, ast.Subscript | ast.Attribute):
+        root = root.value
+    if isinstance(root, ast.Name) and not _is_local(root.id, frame):
+        raise CaptureError(
+            f"{root.id!r}, a {type(base).__name__} from outside the kernel, is changed in it",
+            remedy="keep what the kernel changes in its own variables",
+        )
+
+
+def _is_local(name: str, frame: Frame) -> bool:
+    scope: Frame | None = frame
+    while scope is not None:
+        if name in scope.local_names:
+            return True
+        scope = scope.parent
+    return False
+
+
+def _unpack(
+    interpreter: Interpreter, targets: Sequence[ast.expr], value: object, frame: Frame
+) -> None:
+    items = list(value)  # type: ignore[call-overload]  # any iterable
+    starred = [place for place, item in enumerate(targets) if isinstance(item, ast.Starred)]
+    expected = len(targets) - len(starred)
+    if len(items) < expected or (len(items) > expected and not starred):
+        relation = "at least " if starred else ""
+        raise ValueError(f"{len(items)} values are unpacked where {relation}{expected} are needed")
+    if starred:
+        (place,) = starred
+        end = len(items) - (expected - place)
+        items[place:end] = [items[place:end]]
+    for target, item in zip(targets, items, strict=True):
+        bind_target(interpreter, target, item, frame)

@@ -1,0 +1,59 @@
+"""Asking rules about a module: all violations as data, or an error that shows the first.
+
+In: a module and rules, by default the structural ones. Out: one `Diagnostic` for each violated rule
+and place. Rooms above hand in rules of their own; a rule that is not handed in is not asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilenest.errors import VerifyError
+from tilenest.ir.core import Module, Operation
+from tilenest.ir.printer import print_module_lines
+from tilenest.ir.rules import Diagnostic, Rule, Subject
+from tilenest.ir.structure_rules import STRUCTURE_RULES
+
+_CONTEXT = 3
+
+
+def verify(module: Module, rules: Sequence[Rule] = STRUCTURE_RULES) -> list[Diagnostic]:
+    """Every violation of the rules, in their order."""
+    subject = Subject(module)
+    found: list[Diagnostic] = []
+    for rule in rules:
+        faults = list(rule.check(subject))
+        for fault in faults:
+            operation = fault.operation
+            location = None if operation is None else operation.location
+            found.append(Diagnostic(rule.id, operation, location, fault.message, fault.remedy))
+        if faults and rule.is_foundation:
+            break
+    return found
+
+
+def check(module: Module, rules: Sequence[Rule] = STRUCTURE_RULES) -> None:
+    """Raise a `VerifyError` that shows the first violation inside the text around it."""
+    found = verify(module, rules)
+    if not found:
+        return
+    first = found[0]
+    titles = {rule.id: rule.title for rule in rules}
+    parts = [str(first), f"rule {first.rule}: {titles[first.rule]}"]
+    is_readable = not any(rule.is_foundation and rule.id == first.rule for rule in rules)
+    if is_readable and first.operation is not None:
+        parts += _excerpt(module, first.operation)
+    parts += [f"also: {diagnostic}" for diagnostic in found[1:4]]
+    if len(found) > 4:
+        parts.append(f"and {len(found) - 4} more")
+    raise VerifyError("\n".join(parts), first.remedy, first.location)
+
+
+def _excerpt(module: Module, operation: Operation) -> list[str]:
+    lines, line_of = print_module_lines(module)
+    place = line_of.get(operation)
+    if place is None:
+        return []
+    start = max(place - _CONTEXT, 0)
+    shown = enumerate(lines[start : place + _CONTEXT + 1], start=start)
+    return [f"{'>' if number == place else ' '} {number + 1:4} | {line}" for number, line in shown]

@@ -1,0 +1,50 @@
+"""`@tn.kernel`: from a function to a kernel.
+
+In: a function, or the defaults of the kernel's accesses and mathematics. Out: a `Kernel`. Nothing
+of the function's source is read until the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import overload
+
+from tilenest.errors import CaptureError
+from tilenest.kernel.kernel import Kernel
+
+BOUNDS = ("zero", "assume", "check")
+MATHS = ("strict", "fast")
+
+
+@overload
+def kernel(function: Callable[..., None], /) -> Kernel: ...
+@overload
+def kernel(
+    *, bounds: str = "zero", math: str = "strict"
+) -> Callable[[Callable[..., None]], Kernel]: ...
+def kernel(
+    function: Callable[..., None] | None = None,
+    /,
+    *,
+    bounds: str = "zero",
+    math: str = "strict",
+) -> Kernel | Callable[[Callable[..., None]], Kernel]:
+    """Make a function a kernel: `@tn.kernel`, or `@tn.kernel(bounds="assume")`.
+
+    `bounds` is what accesses outside an array do unless they say it themselves: "zero", "assume"
+    or "check". `math="fast"` allows the elementary functions larger errors.
+    """
+    for name, given, known in (("bounds", bounds, BOUNDS), ("math", math, MATHS)):
+        if given not in known:
+            raise CaptureError(f"{name}={given!r} is not known", f"use one of {', '.join(known)}")
+
+    def make(decorated: Callable[..., None]) -> Kernel:
+        if not isinstance(decorated, FunctionType):
+            raise CaptureError(
+                f"@tn.kernel decorates a {type(decorated).__name__}, not a function",
+                "decorate a function defined with def",
+            )
+        return Kernel(decorated, bounds=bounds, math=math)
+
+    return make if function is None else make(function)

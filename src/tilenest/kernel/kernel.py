@@ -1,0 +1,93 @@
+"""Kernels as objects: calling, compiling ahead of a call, looking inside.
+
+In: a Python function in the tile language. Out: a `Kernel`: called with arrays it runs the variant
+made for them; `compile` gives one variant with its stages' texts; `capture` the program alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Hashable
+from types import FunctionType
+from typing import Any
+
+from tilenest.errors import TargetError
+from tilenest.ir import Module
+from tilenest.kernel.compiled import Compiled
+from tilenest.kernel.declaration import Declaration
+from tilenest.runtime import Dispatcher, KernelSource, Variant
+
+TARGETS = ("cpu", "interpret")
+
+
+class Kernel:
+    """A tile kernel. Call it with arrays and scalars, in the order of its parameters."""
+
+    def __init__(
+        self, function: FunctionType, *, bounds: str = "zero", math: str = "strict"
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._bounds = bounds
+        self._math = math
+        self._declaration = Declaration.of(function)
+        self._dispatchers: dict[Hashable, Dispatcher] = {}
+        self._default: Dispatcher | None = None
+        self._count = len(self._declaration.parameters)
+
+    def __call__(self, *arguments: Any, **configuration: Any) -> None:
+        """Run the kernel; it writes to its arguments."""
+        if len(arguments) != self._count:
+            arguments = self._declaration.arguments(arguments)
+        if configuration:
+            if configuration.pop("target", "cpu") != "cpu":
+                raise TargetError(
+                    f"{self.__name__} is called with a target",
+                    f"write {self.__name__}.compile(..., target=...)(...)",
+                )
+            self._dispatcher(configuration).call(arguments)
+            return
+        dispatcher = self._default
+        if dispatcher is None:
+            dispatcher = self._default = self._dispatcher({})
+        dispatcher.call(arguments)
+
+    def compile(self, *arguments: Any, target: str = "cpu", **configuration: Any) -> Compiled:
+        """The variant for these arguments (or specs), made now."""
+        if target not in TARGETS:
+            raise TargetError(
+                f"{target!r} is not a target of this version",
+                f"use one of {', '.join(map(repr, TARGETS))}",
+            )
+        dispatcher = self._dispatcher(configuration)
+        specs = dispatcher.specs(self._declaration.arguments(arguments))
+        return Compiled(dispatcher, dispatcher.variant(specs), target)
+
+    def capture(self, *arguments: Any, **configuration: Any) -> Module:
+        """The program in Candidate form for specs (see `tn.spec`), arrays or scalars."""
+        dispatcher = self._dispatcher(configuration)
+        specs = dispatcher.specs(self._declaration.arguments(arguments))
+        return dispatcher.source.capture(specs).module
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """Every specialisation made so far."""
+        return tuple(v for found in list(self._dispatchers.values()) for v in found.variants)
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__module__}.{self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        # By name, like a function: a kernel is pickled as a reference and copied as itself.
+        return self.__qualname__
+
+    def _dispatcher(self, configuration: dict[str, Any]) -> Dispatcher:
+        values = self._declaration.complete(configuration)
+        key = self._declaration.key(values)
+        found = self._dispatchers.get(key)
+        if found is None:
+            source = KernelSource(
+                self._function, self._declaration.parameters, values, self._bounds, self._math
+            )
+            found = self._dispatchers.setdefault(key, Dispatcher(source))
+        return found

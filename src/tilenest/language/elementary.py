@@ -1,0 +1,196 @@
+"""Elementwise functions, by the names NumPy gives them.
+
+In: tiles and scalars that join, and numbers beside them. Out: a tile over the joined dims, or a
+scalar. Transcendental functions take floats only and are within 2 ulp for float32 and float64;
+specials are those of C99. Each function of the scalar table is one operation, the others compose.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeVar
+
+from tilenest.language.values import Element, Operable, Scalar, Tile, elementwise
+
+Result = Tile | Scalar
+ElementT = TypeVar("ElementT", bound=Element)
+
+
+def cast(x: ElementT, dtype: object) -> ElementT:
+    """`x` converted to `dtype`: to nearest even; floats to integers saturate and NaN gives 0."""
+    return x.cast(dtype)
+
+
+def bitcast(x: ElementT, dtype: object) -> ElementT:
+    """The bits of `x` read as a dtype of the same width."""
+    return x.bitcast(dtype)
+
+
+def where(condition: Operable, a: Operable, b: Operable) -> Result:
+    """`a` where the bool `condition` is true, else `b`; both are computed."""
+    return elementwise("where", condition, a, b)
+
+
+def fma(x: Operable, y: Operable, z: Operable) -> Result:
+    """x * y + z, rounded once."""
+    return elementwise("fma", x, y, z)
+
+
+def subtract(a: Operable, b: Operable) -> Result:
+    """a - b."""
+    return elementwise("sub", a, b)
+
+
+def divide(a: Operable, b: Operable) -> Result:
+    """a / b of floats; integers use `//`."""
+    return elementwise("div", a, b)
+
+
+def floor_divide(a: Operable, b: Operable) -> Result:
+    """a // b of integers, rounded down; 0 where b is 0."""
+    return elementwise("floordiv", a, b)
+
+
+def mod(a: Operable, b: Operable) -> Result:
+    """a % b of integers, with the sign of b; 0 where b is 0."""
+    return elementwise("mod", a, b)
+
+
+def negative(x: Operable) -> Result:
+    """-x."""
+    return elementwise("neg", x)
+
+
+def abs(x: Operable) -> Result:  # noqa: A001 - the name NumPy gives it
+    """The magnitude; that of the least signed integer wraps to itself."""
+    return elementwise("abs", x)
+
+
+def fmax(a: Operable, b: Operable) -> Result:
+    """The greater of two floats; a NaN operand is ignored."""
+    return elementwise("fmax", a, b)
+
+
+def fmin(a: Operable, b: Operable) -> Result:
+    """The lesser of two floats; a NaN operand is ignored."""
+    return elementwise("fmin", a, b)
+
+
+def clip(x: Operable, low: Operable, high: Operable) -> Result:
+    """`x` limited to [low, high]; NaN stays NaN."""
+    return elementwise("minimum", elementwise("maximum", x, low), high)
+
+
+def logical_not(x: Operable) -> Result:
+    """The other truth value of a bool."""
+    return elementwise("not", x)
+
+
+def isnan(x: Operable) -> Result:
+    """Whether an element is NaN; integers never are."""
+    return elementwise("ne", x, x)
+
+
+def isinf(x: Operable) -> Result:
+    """Whether an element is infinite."""
+    return elementwise("eq", elementwise("abs", x), math.inf)
+
+
+def isfinite(x: Operable) -> Result:
+    """Whether an element is neither infinite nor NaN."""
+    return elementwise("lt", elementwise("abs", x), math.inf)
+
+
+def square(x: Operable) -> Result:
+    """x * x."""
+    return elementwise("mul", x, x)
+
+
+def sqrt(x: Operable) -> Result:
+    """The square root, correctly rounded."""
+    return elementwise("sqrt", x)
+
+
+def rsqrt(x: Operable) -> Result:
+    """1 / sqrt(x)."""
+    return elementwise("rsqrt", x)
+
+
+def reciprocal(x: Operable) -> Result:
+    """1 / x."""
+    return elementwise("div", 1, x)
+
+
+def floor(x: Operable) -> Result:
+    """The greatest whole number that is not above x."""
+    return elementwise("floor", x)
+
+
+def ceil(x: Operable) -> Result:
+    """The least whole number that is not below x."""
+    return elementwise("ceil", x)
+
+
+def trunc(x: Operable) -> Result:
+    """The whole part of x."""
+    return elementwise("trunc", x)
+
+
+def rint(x: Operable) -> Result:
+    """The nearest whole number; halves go to the even one."""
+    return elementwise("rint", x)
+
+
+def exp(x: Operable) -> Result:
+    """e to the x."""
+    return elementwise("exp", x)
+
+
+def exp2(x: Operable) -> Result:
+    """2 to the x."""
+    return elementwise("exp2", x)
+
+
+def expm1(x: Operable) -> Result:
+    """exp(x) - 1, exact near 0."""
+    return elementwise("expm1", x)
+
+
+def log(x: Operable) -> Result:
+    """The natural logarithm."""
+    return elementwise("log", x)
+
+
+def log2(x: Operable) -> Result:
+    """The logarithm to base 2."""
+    return elementwise("log2", x)
+
+
+def log1p(x: Operable) -> Result:
+    """log(1 + x), exact near 0."""
+    return elementwise("log1p", x)
+
+
+def tanh(x: Operable) -> Result:
+    """The hyperbolic tangent."""
+    return elementwise("tanh", x)
+
+
+def erf(x: Operable) -> Result:
+    """The error function."""
+    return elementwise("erf", x)
+
+
+def sin(x: Operable) -> Result:
+    """The sine of an angle in radians."""
+    return elementwise("sin", x)
+
+
+def cos(x: Operable) -> Result:
+    """The cosine of an angle in radians."""
+    return elementwise("cos", x)
+
+
+def sigmoid(x: Operable) -> Result:
+    """1 / (1 + exp(-x))."""
+    return reciprocal(exp(negative(x)) + 1)

@@ -1,0 +1,152 @@
+"""Moves of tile elements: transpose, reshape, broadcast, and reindexing by a Python function.
+
+In: a tile and where its elements go. Out: a tile of the same dtype that reads the given one; one
+`tile.reindex` each. `Coordinate` is what a reindexing function computes with: a formula over the
+result's coordinates and run-time scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Never
+
+from tilenest.errors import CaptureError, ShapeError
+from tilenest.language.elements import map_elements
+from tilenest.language.positions import dims_of_shape, host_int, position_of
+from tilenest.language.reindexing import (
+    Symbols,
+    broadcast_value,
+    permute_value,
+    reindex_value,
+    reshape_value,
+)
+from tilenest.language.session import Session, current_session
+from tilenest.language.values import Element, Scalar, Tile, axes_of
+from tilenest.layouts import DimRef, IndexExpr
+
+
+class Coordinate:
+    """A formula over the coordinates of a reindexed tile: + - * // % with ints and scalars."""
+
+    __slots__ = ("_session", "_symbols", "expression")
+
+    def __init__(self, session: Session, symbols: Symbols, expression: IndexExpr) -> None:
+        self._session = session
+        self._symbols = symbols
+        self.expression = expression
+
+    def formula(self, item: object) -> IndexExpr:
+        """An operand, or a result of the function, as an expression."""
+        if isinstance(item, Coordinate):
+            return item.expression
+        return self._symbols.expression(position_of(self._session, item))
+
+    def _with(self, expression: IndexExpr) -> Coordinate:
+        return Coordinate(self._session, self._symbols, expression)
+
+    def __add__(self, other: object) -> Coordinate:
+        return self._with(self.expression + self.formula(other))
+
+    def __radd__(self, other: object) -> Coordinate:
+        return self._with(self.formula(other) + self.expression)
+
+    def __sub__(self, other: object) -> Coordinate:
+        return self._with(self.expression - self.formula(other))
+
+    def __rsub__(self, other: object) -> Coordinate:
+        return self._with(self.formula(other) - self.expression)
+
+    def __mul__(self, other: object) -> Coordinate:
+        return self._with(self.expression * self.formula(other))
+
+    def __rmul__(self, other: object) -> Coordinate:
+        return self._with(self.formula(other) * self.expression)
+
+    def __floordiv__(self, other: object) -> Coordinate:
+        return self._with(self.expression // self.formula(other))
+
+    def __rfloordiv__(self, other: object) -> Coordinate:
+        return self._with(self.formula(other) // self.expression)
+
+    def __mod__(self, other: object) -> Coordinate:
+        return self._with(self.expression % self.formula(other))
+
+    def __rmod__(self, other: object) -> Coordinate:
+        return self._with(self.formula(other) % self.expression)
+
+    def __neg__(self) -> Coordinate:
+        return self._with(-self.expression)
+
+    def __bool__(self) -> Never:
+        raise CaptureError(
+            "a coordinate of tn.reindex is used as a condition",
+            remedy="build the parts apart and choose with tn.where; coordinates outside read 0",
+        )
+
+
+def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
+    """The tile over `shape` whose element at (i, j, ...) is x at `function(i, j, ...)`.
+
+    The function gives one coordinate per dim of x (a tuple; bare for one), computed with + - * // %
+    from its arguments, ints and run-time scalars. Coordinates outside x read 0.
+    """
+    session = current_session()
+    dims = dims_of_shape(shape)
+    if not dims:
+        raise ShapeError("tn.reindex has an empty shape", remedy="read one element with x.at(...)")
+    symbols = Symbols()
+    places = tuple(Coordinate(session, symbols, DimRef(axis)) for axis in range(len(dims)))
+    given = session.inline(function, places, {})
+    items = given if isinstance(given, tuple | list) else (given,)
+    if len(items) != x.ndim:
+        raise ShapeError(
+            f"the function of tn.reindex gives {len(items)} coordinates for {x.ndim} dims",
+            remedy="return one coordinate per dim of the tile that is read",
+        )
+    coordinates = [places[0].formula(item) for item in items]
+    return Tile(reindex_value(session, session.value_of(x), dims, coordinates, symbols), session)
+
+
+def transpose(x: Tile, axes: Sequence[object] | None = None) -> Tile:
+    """`x` with its dims in the order `axes`, reversed without."""
+    if axes is None:
+        return x.T
+    session = current_session()
+    order = [x.dims.index(dim) for dim in axes_of(x, tuple(axes))]
+    if len(order) != x.ndim:
+        raise ShapeError(
+            f"tn.transpose orders {len(order)} axes of a tile of rank {x.ndim}",
+            remedy="name every axis of the tile once",
+        )
+    return Tile(permute_value(session, session.value_of(x), order), session)
+
+
+def reshape(x: Tile, shape: object) -> Tile:
+    """The elements of `x` in row-major order over another shape; one extent may be -1."""
+    session = current_session()
+    items = list(shape) if isinstance(shape, tuple | list) else [shape]
+    open_places = [place for place, item in enumerate(items) if host_int(item) == -1]
+    if len(open_places) == 1:
+        items[open_places[0]] = 1
+        known = prod(dim.extent for dim in dims_of_shape(tuple(items)))
+        items[open_places[0]] = prod(x.shape) // max(known, 1)
+    dims = dims_of_shape(tuple(items))
+    if not dims:
+        raise ShapeError("tn.reshape to an empty shape", remedy="read one element with x.at(...)")
+    return Tile(reshape_value(session, session.value_of(x), dims), session)
+
+
+def broadcast(x: Element, shape: object) -> Tile | Scalar:
+    """`x` repeated over the dims of `shape` that it lacks or has with extent 1.
+
+    A tile with other dims of the same extents is relabelled by position.
+    """
+    session = current_session()
+    dims = dims_of_shape(shape)
+    value = session.value_of(x)
+    if not dims and not x.dims:
+        return Scalar(value, session)
+    if not x.dims:
+        return Tile(map_elements(session, x.dtype, dims, [value], lambda _, each: each[0]), session)
+    return Tile(broadcast_value(session, value, dims), session)

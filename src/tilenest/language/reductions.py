@@ -1,0 +1,137 @@
+"""`tn.reduce`: the dims of a tile combined by a binary function.
+
+In: a tile, the axes to combine, a reducer, a seed and a policy. Out: the IR value of one
+`exec.reduce` whose states are the remaining dims as one tile (or a scalar when none remain): its
+body projects the tile at the reduced coordinates and updates the states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilenest.dialects import Reduce, Yield
+from tilenest.errors import CaptureError, ShapeError
+from tilenest.ir import INDEX, Block, Region, Value, index
+from tilenest.language.dtypes import Number
+from tilenest.language.elements import constant, dims_of, map_elements, required
+from tilenest.language.nests import ReductionPolicy
+from tilenest.language.positions import Position
+from tilenest.language.reducers import Reducer
+from tilenest.language.reindexing import broadcast_value, project_value
+from tilenest.language.session import Session, current_session
+from tilenest.language.values import Element, Scalar, Tile, axes_of, operand_of, wrap
+from tilenest.layouts import Dim
+
+Update = Callable[[Tile | Scalar, Tile | Scalar], object]
+"""(states, contributions) -> next states, elementwise"""
+
+
+def reduce(
+    x: Tile,
+    axes: object,
+    reducer: Reducer | Update,
+    init: Element | Number | None = None,
+    policy: ReductionPolicy = ReductionPolicy.unordered_tree,
+) -> Tile | Scalar:
+    """`x` without `axes` (an axis, a position or a tuple of them; None: all), combined.
+
+    The result keeps x's dtype and its other dims; it is a scalar when none remain. It starts from
+    `init`, once: a number, a scalar or a tile that broadcasts over the remaining dims; without it
+    from the reducer's identity, which is also the result over an empty axis. Under `fold_right`
+    contributions are visited from the last to the first and stand on the left. `reducer` may be a
+    Python function of (state, element); it then needs `init`, and a fold unless it combines as one
+    of the known reducers does. Reducing over no axes gives x, combined with `init` if there is one.
+    """
+    session = current_session()
+    if not isinstance(x, Tile):
+        raise ShapeError(
+            f"tn.reduce is given {x!r}, which has no axes", remedy="reduce a tile over its axes"
+        )
+    if not isinstance(policy, ReductionPolicy):
+        raise CaptureError(
+            f"{policy!r} is no reduction policy",
+            remedy="use one of tn.reduction, as tn.reduction.fold_left",
+        )
+    reduced = axes_of(x, axes)
+    kept = tuple(dim for dim in x.dims if dim not in reduced)
+    seed = _seed(session, kept, x, reducer, init)
+    if not reduced:
+        return x if init is None else _next_state(session, reducer, policy, wrap(seed, session), x)
+    return wrap(_reduction(session, x, reduced, seed, reducer, policy), session)
+
+
+def _seed(
+    session: Session,
+    kept: tuple[Dim, ...],
+    x: Tile,
+    reducer: Reducer | Update,
+    init: Element | Number | None,
+) -> Value:
+    """The states before the first contribution."""
+    if init is None:
+        if not isinstance(reducer, Reducer):
+            raise CaptureError(
+                "tn.reduce gets a function of its own without init=",
+                remedy="say what the result over nothing is, as init=0.0",
+            )
+        init = reducer.identity(x.dtype)
+    value = required(session, operand_of(session, init), x.dtype, "init= of tn.reduce")
+    if kept == dims_of(value):
+        return value
+    if dims_of(value):
+        return broadcast_value(session, value, kept)
+    return map_elements(session, x.dtype, kept, [value], lambda _, each: each[0])
+
+
+def _reduction(
+    session: Session,
+    x: Tile,
+    reduced: tuple[Dim, ...],
+    seed: Value,
+    reducer: Reducer | Update,
+    policy: ReductionPolicy,
+) -> Value:
+    body = Block([*(INDEX for _ in reduced), seed.type])
+    operation = Reduce(
+        result_types=[seed.type],
+        regions=[Region([body])],
+        lower=[constant(session, 0, index) for _ in reduced],
+        upper=[constant(session, dim.extent, index) for dim in reduced],
+        step=[constant(session, 1, index) for _ in reduced],
+        initial=[seed],
+        policy=policy.value,
+    )
+    tile = session.value_of(x)
+    session.insert(operation)
+    with session.builder.at_end(body):
+        place: dict[Dim, Position] = dict(zip(reduced, body.arguments, strict=False))
+        element = wrap(project_value(session, tile, place), session)
+        state = wrap(body.arguments[-1], session)
+        following = _next_state(session, reducer, policy, state, element)
+        session.insert(Yield(values=[session.value_of(following)]))
+    return operation.result
+
+
+def _next_state(
+    session: Session,
+    reducer: Reducer | Update,
+    policy: ReductionPolicy,
+    state: Tile | Scalar,
+    element: Tile | Scalar,
+) -> Tile | Scalar:
+    """One contribution combined into the states, which keep their type."""
+    if not isinstance(reducer, Reducer):
+        result = session.inline(reducer, (state, element), {})
+    elif policy is ReductionPolicy.fold_right:
+        result = reducer(element, state)
+    else:
+        result = reducer(state, element)
+    value = required(session, operand_of(session, result), state.dtype, "the next state")
+    if dims_of(value) == state.dims:
+        return wrap(value, session)
+    if state.dims:
+        return wrap(broadcast_value(session, value, state.dims), session)
+    raise ShapeError(
+        f"the reduction's state is a scalar, its next state a tile of shape {result.shape}",
+        remedy="return a value with the dims of the state",
+    )

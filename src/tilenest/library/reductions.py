@@ -1,0 +1,98 @@
+"""Reductions by the names NumPy gives them.
+
+In: a tile and the axes to reduce: an axis, a position, a tuple of them, or None for all. Out: a
+tile over the other dims, which keep their identity and so broadcast back, or a scalar when none
+remain.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from tilenest import language as tn
+from tilenest.errors import DomainError, DTypeError
+
+Value = tn.Tile | tn.Scalar
+
+
+def sum(  # noqa: A001 - the name NumPy gives it
+    x: tn.Tile,
+    axes: object = None,
+    policy: tn.ReductionPolicy = tn.ReductionPolicy.unordered_tree,
+) -> Value:
+    """The sum, in x's dtype; floats of 16 bits are summed in float32 and rounded once at the end.
+
+    Integers wrap at their width. The sum over nothing is 0.
+    """
+    if x.dtype.is_float:
+        return tn.reduce(_widened(x), axes, tn.add, policy=policy).cast(x.dtype)
+    return tn.reduce(x, axes, tn.add, policy=policy)
+
+
+def mean(
+    x: tn.Tile,
+    axes: object = None,
+    policy: tn.ReductionPolicy = tn.ReductionPolicy.unordered_tree,
+) -> Value:
+    """The mean of floats, in x's dtype; the mean over nothing is NaN. DTypeError for integers."""
+    if not x.dtype.is_float:
+        raise DTypeError(
+            f"tn.mean does not take {x.dtype}", remedy="cast it first, as x.cast(tn.float32)"
+        )
+    count = prod(dim.extent for dim in tn.axes_of(x, axes))
+    return (tn.reduce(_widened(x), axes, tn.add, policy=policy) / count).cast(x.dtype)
+
+
+def max(x: tn.Tile, axes: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
+    """The greatest element, NaN if there is one. DomainError over an empty axis."""
+    _check_domain(x, axes, "max")
+    return tn.reduce(x, axes, tn.maximum)
+
+
+def min(x: tn.Tile, axes: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
+    """The least element, NaN if there is one. DomainError over an empty axis."""
+    _check_domain(x, axes, "min")
+    return tn.reduce(x, axes, tn.minimum)
+
+
+def argmax(x: tn.Tile, axis: object = None) -> Value:
+    """The int64 position of the greatest element along one axis; the first one of equals.
+
+    The first NaN if there is one; -0 and +0 are equal. Without an axis, the position in row-major
+    order. DomainError over an empty axis.
+    """
+    return _position(x, axis, tn.maximum)
+
+
+def argmin(x: tn.Tile, axis: object = None) -> Value:
+    """The int64 position of the least element along one axis; as `argmax` otherwise."""
+    return _position(x, axis, tn.minimum)
+
+
+def _position(x: tn.Tile, axis: object, extreme: tn.Reducer) -> Value:
+    if axis is None and x.ndim > 1:
+        x = tn.reshape(x, -1)
+    (dim,) = tn.axes_of(x, 0 if axis is None else axis)
+    _check_domain(x, dim, "argmax" if extreme is tn.maximum else "argmin")
+    best = tn.reduce(x, dim, extreme)
+    is_best = x == best
+    if x.dtype.is_float:
+        # A NaN equals nothing, and the extreme is NaN exactly when some element is.
+        is_best = is_best | tn.isnan(x)
+    candidates = tn.where(is_best, tn.iota(dim), dim.extent)
+    assert isinstance(candidates, tn.Tile)
+    return tn.reduce(candidates, dim, tn.minimum)
+
+
+def _widened(x: tn.Tile) -> tn.Tile:
+    """A float tile in the dtype that its sums are kept in."""
+    return x.cast(tn.accumulator_dtype(x.dtype))
+
+
+def _check_domain(x: tn.Tile, axes: object, name: str) -> None:
+    for dim in tn.axes_of(x, axes):
+        if dim.extent == 0:
+            raise DomainError(
+                f"tn.{name} over {dim}: nothing has no {name}",
+                remedy="reduce over an axis with elements, or use tn.reduce with init=",
+            )

@@ -1,0 +1,153 @@
+"""Row operators: softmax, layer normalisation, RMS normalisation.
+
+One row is one root instance, so it stays in the first cache between its traversals. Another axis
+than the last is moved to the end first.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+import tilenest as tn
+from tilenest.ops.arrays import (
+    Array,
+    Destination,
+    as_array,
+    broadcast,
+    floating,
+    normalized_axis,
+    output,
+    row_shape,
+    rows_of,
+    same_dtype,
+)
+from tilenest.ops.precision import wide
+
+
+@tn.kernel
+def _softmax(Y, X, mask):
+    n = tn.axis("n", X.shape[1])
+    for row in tn.parallel(X.extent(0)):
+        i = row.index()
+        x = wide(X[(i, 0), (1, n)])
+        if mask is None:
+            e = tn.exp(x - tn.max(x, n))
+            y = e * (1.0 / tn.sum(e, n))
+        else:
+            keep = mask[(i, 0), (1, n)]
+            x = tn.where(keep, x, -np.inf)
+            e = tn.where(keep, tn.exp(x - tn.max(x, n)), 0.0)
+            total = tn.sum(e, n)
+            y = e * (1.0 / tn.where(total == 0.0, 1.0, total))
+        Y((i, 0), (1, n)).store(y.cast(Y.dtype))
+
+
+@tn.kernel
+def _layer_norm(Y, X, weight, bias, residual, *, eps):
+    count = X.shape[1]
+    n = tn.axis("n", count)
+    for row in tn.parallel(X.extent(0)):
+        i = row.index()
+        x = wide(X[(i, 0), (1, n)])
+        if residual is not None:
+            x = x + wide(residual[(i, 0), (1, n)])
+        centred = x - tn.sum(x, n) / count
+        variance = tn.sum(centred * centred, n) / count
+        y = centred * tn.rsqrt(variance + eps)
+        if weight is not None:
+            y = y * wide(weight[0, n])
+        if bias is not None:
+            y = y + wide(bias[0, n])
+        Y((i, 0), (1, n)).store(y.cast(Y.dtype))
+
+
+@tn.kernel
+def _rms_norm(Y, X, weight, *, eps):
+    count = X.shape[1]
+    n = tn.axis("n", count)
+    for row in tn.parallel(X.extent(0)):
+        i = row.index()
+        x = wide(X[(i, 0), (1, n)])
+        y = x * tn.rsqrt(tn.sum(x * x, n) / count + eps)
+        if weight is not None:
+            y = y * wide(weight[0, n])
+        Y((i, 0), (1, n)).store(y.cast(Y.dtype))
+
+
+def softmax(x: object, axis: int = -1, mask: object = None, *, out: Array | None = None) -> Array:
+    """exp(x - max) / sum along `axis`, floats; the result has x's shape and dtype.
+
+    mask: bool, broadcasts to x; False positions count as absent and give 0, and a row without any
+    True gives 0 everywhere. An unmasked row of -inf gives NaN.
+    """
+    source = as_array(x, "x")
+    floating(source.dtype, "softmax")
+    result = output(out, source.shape, source.dtype)
+    if source.size == 0:
+        return result
+    axis = normalized_axis(axis, source.ndim) if source.ndim else 0
+    keep = None
+    if mask is not None:
+        keep = broadcast(as_array(mask, "mask"), source.shape, "mask")
+    if source.ndim > 1 and axis != source.ndim - 1:
+        moved = np.moveaxis(source, axis, -1)
+        kept = None if keep is None else np.moveaxis(keep, axis, -1)
+        _softmax_rows(moved, kept, np.moveaxis(result, axis, -1), source)
+        return result
+    _softmax_rows(source, keep, result, source)
+    return result
+
+
+def _softmax_rows(source: Array, keep: Array | None, result: Array, original: Array) -> None:
+    target = Destination(result, row_shape(source.shape), (source, keep, original))
+    _softmax(target.view, rows_of(source), None if keep is None else rows_of(keep))
+    target.finish()
+
+
+def _parameter(value: object, name: str, n: int) -> Array | None:
+    return None if value is None else broadcast(as_array(value, name), (n,), name)
+
+
+def layer_norm(
+    x: object,
+    weight: object = None,
+    bias: object = None,
+    eps: float = 1e-5,
+    residual: object = None,
+    *,
+    out: Array | None = None,
+) -> Array:
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, x first plus residual.
+
+    weight, bias: shape (n,); the variance divides by n. Floats of one dtype; the shape of x.
+    """
+    source = as_array(x, "x")
+    floating(source.dtype, "layer_norm")
+    shape = row_shape(source.shape)
+    scale, shift = _parameter(weight, "weight", shape[1]), _parameter(bias, "bias", shape[1])
+    rest = None
+    if residual is not None:
+        rest = broadcast(as_array(residual, "residual"), source.shape, "residual")
+    result = output(out, source.shape, same_dtype(source, scale, shift, rest))
+    if source.size == 0:
+        return result
+    target = Destination(result, shape, (source, scale, shift, rest))
+    rows = None if rest is None else rows_of(rest)
+    _layer_norm(target.view, rows_of(source), scale, shift, rows, eps=float(eps))
+    return target.finish()
+
+
+def rms_norm(
+    x: object, weight: object = None, eps: float = 1e-6, *, out: Array | None = None
+) -> Array:
+    """x / sqrt(mean(x^2) + eps) * weight over the last axis; weight (n,); floats of one dtype."""
+    source = as_array(x, "x")
+    floating(source.dtype, "rms_norm")
+    shape = row_shape(source.shape)
+    scale = _parameter(weight, "weight", shape[1])
+    result = output(out, source.shape, same_dtype(source, scale))
+    if source.size == 0:
+        return result
+    target = Destination(result, shape, (source, scale))
+    _rms_norm(target.view, rows_of(source), scale, eps=float(eps))
+    return target.finish()

@@ -1,0 +1,62 @@
+"""Write the planned schedule on every op, and prove accesses inside where the nest clips.
+
+In: bufferized work over its final domains. Out: every map_reduce_post has a `sched`; an input that
+the output's clip keeps inside its view is 'proven'.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilenest.analysis import is_inside, output_clips, ranges_of
+from tilenest.dialects import Access, MapReducePost
+from tilenest.ir import Function, Value, ViewType
+from tilenest.layouts import DimRef, IndexExpr
+from tilenest.machine import Machine
+from tilenest.plan import Decision, plan_schedule
+
+
+def apply_schedules(function: Function, machine: Machine) -> list[Decision]:
+    """Schedule every op that has no schedule yet."""
+    decisions: list[Decision] = []
+    for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
+        _prove_inputs(op)
+        if op.sched is None:
+            op.attributes["sched"], decision = plan_schedule(op, machine)
+            decisions.append(decision)
+    return decisions
+
+
+def _prove_inputs(op: MapReducePost) -> None:
+    """Mark what the domain and the output's clip keep inside."""
+    ranges = ranges_of(op.extents, op.symbols)
+    clips = {
+        (clip.offset + DimRef(clip.dim)): _extent(op.outputs[0], clip.axis)
+        for clip in output_clips(op)
+    }
+
+    def is_clipped(result: IndexExpr, value: Value, axis: int) -> bool:
+        if result not in clips:
+            return False
+        kept, extent = clips[result], _extent(value, axis)
+        if kept is None or extent is None:
+            return value is op.outputs[0]
+        return kept <= extent
+
+    accesses: list[Access] = []
+    for i, value in enumerate(op.inputs):
+        access = op.access("input", i)
+        if access.bounds in ("zero", "check") and isinstance(value.type, ViewType):
+            inside = is_inside(access, value.type, ranges)
+            if all(
+                known or is_clipped(access.map.results[axis], value, axis)
+                for axis, known in enumerate(inside)
+            ):
+                access = replace(access, bounds="proven", fill=0)
+        accesses.append(access)
+    op.attributes["input_access"] = tuple(accesses)
+
+
+def _extent(view: Value, axis: int) -> int | None:
+    shape: tuple[int | None, ...] = view.type.shape  # type: ignore[attr-defined]  # views and bufs
+    return shape[axis]

@@ -1,0 +1,202 @@
+"""Give every tile a buf and put the work into destination form; nests carry scalars only.
+
+In: fused work on values. Out: `tensor.map_reduce_post`s with outputs, `buf.alloc`s where tiles are
+made, `buf.read` for folded scalars.
+
+    %acc = exec.serial [%zero] { (%k, %a): %n = mma(.., seed %a); yield %n }
+    becomes
+    %b = buf.alloc;  fill -> %b
+    exec.serial { (%k): mma(.., seed %b) -> %b }
+
+A carried tile lives in one buf outside its loop. Its update is written in place when nothing reads
+the old state afterwards and the update reads it only where it writes; else it is copied, all
+copies reading before any writes (swaps stay right). A buf takes over its initial value's storage
+when that value has no other later use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tilenest.analysis import ancestor_in, uses_after
+from tilenest.dialects import Access, Alloc, If, MapReducePost, Read, Serial
+from tilenest.ir import (
+    Block,
+    BufType,
+    Builder,
+    Function,
+    Operation,
+    OpResult,
+    ScalarType,
+    TileType,
+    Type,
+    Value,
+    element_dtype,
+)
+from tilenest.layouts import AffineMap, DimRef
+from tilenest.passes.claims import Claims
+from tilenest.passes.pieces import insert_copy
+
+
+def bufferize(function: Function) -> tuple[()]:
+    """Rewrite one function in place; there is nothing to decide."""
+    _convert(function.body, Claims())
+    return ()
+
+
+def _convert(block: Block, claims: Claims) -> None:
+    for op in block.operations:
+        match op:
+            case MapReducePost():
+                _convert_work(op, claims)
+            case Serial():
+                _convert_loop(op, claims)
+            case If():
+                _convert_branches(op, claims)
+            case _:
+                for region in op.regions:
+                    _convert(region.block, claims)
+
+
+def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
+    shape = type_.shape if isinstance(type_, TileType | BufType) else ()
+    buf = builder.insert(Alloc(result_types=[BufType(element_dtype(type_), shape)])).result
+    buf.name = name
+    return buf
+
+
+# Work ------------------------------------------------------------------------------------------
+
+
+def _convert_work(op: MapReducePost, claims: Claims) -> None:
+    """Results become outputs; a scalar is read back from its buf."""
+    if not op.results:
+        return
+    before, after = Builder.before_op(op), Builder.after_op(op)
+    accesses: list[Access] = []
+    outputs: list[Value] = []
+    for j, result in enumerate(op.results):
+        buf = claims.taken(result) or _allocate(before, result.type, result.name)
+        outputs.append(buf)
+        if isinstance(result.type, ScalarType):
+            accesses.append(Access(AffineMap(op.rank, len(op.symbols), ())))
+            read = after.insert(Read(buffer=buf, result_types=[result.type]))
+            result.replace_all_uses_with(read.result)
+        else:
+            kept = tuple(DimRef(d) for d in op.spec(j).dims)
+            accesses.append(Access(AffineMap(op.rank, len(op.symbols), kept)))
+            result.replace_all_uses_with(buf)
+    op.results.clear()
+    op.set_group("outputs", outputs)
+    op.attributes["output_access"] = tuple(accesses)
+
+
+# Loops -----------------------------------------------------------------------------------------
+
+
+def _convert_loop(op: Serial, claims: Claims) -> None:
+    carried = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
+    body = op.body
+    bufs = {i: _carry_buf(op, i, claims) for i in carried}
+    for i in carried:
+        claims.claim(body.terminator.operands[i], bufs[i], body.arguments[op.rank + i], body)
+    for i in carried:
+        body.arguments[op.rank + i].replace_all_uses_with(bufs[i])
+    _convert(body, claims)
+    moves = [(body.terminator.operands[i], bufs[i]) for i in carried]
+    _copy_together(moves, Builder.before_op(body.terminator))
+    for i in reversed(carried):
+        op.results[i].replace_all_uses_with(bufs[i])
+        _drop_carry(op, i)
+
+
+def _carry_buf(op: Serial, position: int, claims: Claims) -> Value:
+    """Where the state lives: a claimed buf, its initial value's, or a new one."""
+    initial, result = op.initial[position], op.results[position]
+    builder = Builder.before_op(op)
+    buf = claims.taken(result)
+    if buf is None and _may_take_over(initial, op):
+        return initial
+    if buf is None:
+        buf = _allocate(builder, result.type, result.name)
+    if buf is not initial:
+        insert_copy(builder, initial, buf, _shape(buf))
+    return buf
+
+
+def _may_take_over(initial: Value, op: Serial) -> bool:
+    """Whether the initial buf is made here and nothing but this loop's state sees it from now on."""
+    if not isinstance(initial, OpResult) or not isinstance(initial.owner, Alloc):
+        return False
+    if initial.owner.parent is not op.parent or uses_after(initial, op):
+        return False
+    assert op.parent is not None
+    inside = [user for user in initial.users if ancestor_in(op.parent, user) is op]
+    return len(inside) == 1
+
+
+def _copy_together(moves: Sequence[tuple[Value, Value]], builder: Builder) -> None:
+    """Copy sources to destinations as if all reads came first."""
+    pending = [(source, target) for source, target in moves if source is not target]
+    while pending:
+        sources = {source for source, _ in pending}
+        free = next((move for move in pending if move[1] not in sources), None)
+        if free is None:
+            source, target = pending[0]
+            saved = _allocate(builder, target.type, None)
+            insert_copy(builder, target, saved, _shape(target))
+            pending = [(saved if s is target else s, t) for s, t in pending]
+            free = source if source is not target else saved, target
+        pending.remove(free)
+        insert_copy(builder, free[0], free[1], _shape(free[1]))
+
+
+def _shape(buf: Value) -> tuple[int, ...]:
+    assert isinstance(buf.type, BufType)
+    return buf.type.shape
+
+
+def _drop_carry(op: Serial, position: int) -> None:
+    _drop_yield(op.body, position)
+    op.body.remove_argument(op.rank + position)
+    op.set_group("initial", [v for i, v in enumerate(op.initial) if i != position])
+    _drop_result(op, position)
+
+
+def _drop_yield(block: Block, position: int) -> None:
+    values = block.terminator.operands
+    block.terminator.set_group("values", [v for i, v in enumerate(values) if i != position])
+
+
+def _drop_result(op: Operation, position: int) -> None:
+    removed = op.results.pop(position)
+    assert not removed.has_uses
+    for i, result in enumerate(op.results):
+        result.index = i
+
+
+# Branches --------------------------------------------------------------------------------------
+
+
+def _convert_branches(op: If, claims: Claims) -> None:
+    tiles = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
+    builder = Builder.before_op(op)
+    bufs = {
+        i: claims.taken(op.results[i]) or _allocate(builder, op.results[i].type, op.results[i].name)
+        for i in tiles
+    }
+    for block in _blocks(op):
+        for i in tiles:
+            claims.claim(block.terminator.operands[i], bufs[i], None, block)
+        _convert(block, claims)
+        moves = [(block.terminator.operands[i], bufs[i]) for i in tiles]
+        _copy_together(moves, Builder.before_op(block.terminator))
+        for i in reversed(tiles):
+            _drop_yield(block, i)
+    for i in reversed(tiles):
+        op.results[i].replace_all_uses_with(bufs[i])
+        _drop_result(op, i)
+
+
+def _blocks(op: Operation) -> Iterator[Block]:
+    return (region.block for region in op.regions)

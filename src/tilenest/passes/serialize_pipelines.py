@@ -1,0 +1,56 @@
+"""Run pipelines in order: a pipeline becomes an `exec.serial` with its stages one after the other.
+
+In: Candidate form. Out: no pipelines; a CPU core overlaps iterations by itself. The window a user
+asked for is reported, not kept.
+
+    exec.pipeline [%a] { (%k, %s): yield %x } { (%k, %s, %x): yield %n }
+    becomes   exec.serial [%a] { (%k, %s): ...; yield %n }
+"""
+
+from __future__ import annotations
+
+from tilenest.dialects import Pipeline, Serial, Yield
+from tilenest.ir import Block, Builder, Function, Region, Value, inline_block
+from tilenest.passes.pieces import replace_op
+from tilenest.plan import Decision
+
+
+def serialize_pipelines(function: Function) -> list[Decision]:
+    """Replace every pipeline, inner ones first."""
+    pipelines = [op for op in function.walk() if isinstance(op, Pipeline)]
+    for op in reversed(pipelines):
+        _inline_stages(op)
+    return [
+        Decision(
+            "pipeline",
+            "stages in order",
+            f"{op.window or 'all'} iterations in flight",
+            "one core runs an instance, and overlaps iterations by itself",
+            op.location,
+        )
+        for op in pipelines
+    ]
+
+
+def _inline_stages(op: Pipeline) -> None:
+    """A serial loop whose body is the stages one after the other."""
+    body = Block()
+    for argument in op.body.arguments:
+        body.add_argument(argument.type, argument.name)
+    builder = Builder(body)
+    arguments: list[Value] = list(body.arguments)
+    yields: list[Value] = []
+    for region in op.regions:
+        yields = inline_block(region.block, arguments, builder)
+        arguments += yields
+    builder.location = op.location
+    builder.insert(Yield(values=yields))
+    loop = Serial(
+        lower=op.lower,
+        upper=op.upper,
+        step=op.step,
+        initial=op.initial,
+        result_types=[result.type for result in op.results],
+        regions=[Region([body])],
+    )
+    replace_op(op, Builder.before_op(op).insert(loop).results)

@@ -1,0 +1,192 @@
+"""Which ops share one traversal, and which follow a fold into its epilogue.
+
+In: a function of fused work on values. Out: the next join or epilogue to apply, or None.
+
+A join: a consumer that reads a pointwise result of a producer at each point of the same domain
+becomes further results of the producer (softmax stores exp(x - m) and sums it in one traversal).
+An epilogue: a pointwise op over the cells of one folded result, which alone reads that result, runs
+between the fold and its store (a mean divides, a row sum is stored to the array).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilenest.analysis import ancestor_in, effects_of, is_written_between, may_overlap
+from tilenest.dialects import MapReducePost
+from tilenest.ir import Function, Operation, OpResult, Use, ViewType
+from tilenest.layouts import Const, DimRef
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Put both into one op, where the consumer stands or where the producer does."""
+
+    producer: MapReducePost
+    consumer: MapReducePost
+    dims: tuple[int, ...]
+    """the consumer's loop dim that runs each loop dim of the producer"""
+    at_consumer: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """Run `consumer` in the epilogue of the fold's result."""
+
+    fold: MapReducePost
+    result: int
+    consumer: MapReducePost
+    dims: tuple[int, ...]
+    """the fold's loop dim that runs each loop dim of the consumer"""
+
+
+def plan_join(function: Function) -> Join | None:
+    for consumer in _work(function):
+        if consumer.outputs:
+            continue
+        for producer, result, position in _tile_inputs(consumer):
+            dims = _common_dims(producer, result, consumer, position)
+            if dims is not None and producer.parent is consumer.parent:
+                place = _place_of(producer, consumer)
+                if place is not None:
+                    return Join(producer, consumer, dims, place)
+    return None
+
+
+def plan_epilogue(function: Function) -> Epilogue | None:
+    for consumer in _work(function):
+        if consumer.folded_results or len(consumer.specs) != 1 or consumer.spec(0).is_masked:
+            continue
+        for fold, result, position in _tile_inputs(consumer):
+            dims = _cell_dims(fold, result, consumer, position)
+            if dims is not None and _may_follow(fold, result, consumer):
+                return Epilogue(fold, result, consumer, dims)
+    return None
+
+
+def _work(function: Function) -> Iterator[MapReducePost]:
+    return (op for op in function.walk() if isinstance(op, MapReducePost))
+
+
+def _tile_inputs(op: MapReducePost) -> Iterator[tuple[MapReducePost, int, int]]:
+    """Producer, its result, and the input position of each input that is work's result."""
+    for position, value in enumerate(op.inputs):
+        if isinstance(value, OpResult) and isinstance(value.owner, MapReducePost):
+            yield value.owner, value.index, position
+
+
+def _permutation(op: MapReducePost, position: int) -> tuple[int, ...] | None:
+    """The loop dim each axis of an input reads, when the axes read all loop dims once."""
+    access = op.access("input", position)
+    results = access.map.results
+    if access.bounds != "proven" or len(results) != op.rank:
+        return None
+    named = [result.position for result in results if isinstance(result, DimRef)]
+    # A dim of extent 1 is read as the constant 0.
+    units = [d for d in range(op.rank) if d not in named and op.extents[d] == 1]
+    dims: list[int] = []
+    for result in results:
+        if isinstance(result, DimRef):
+            dims.append(result.position)
+        elif result == Const(0) and units:
+            dims.append(units.pop(0))
+    return tuple(dims) if sorted(dims) == list(range(op.rank)) else None
+
+
+def _common_dims(
+    producer: MapReducePost, result: int, consumer: MapReducePost, position: int
+) -> tuple[int, ...] | None:
+    if producer.spec(result).policy is not None or consumer.sched is not None:
+        return None
+    axes = _permutation(consumer, position)
+    if axes is None or producer.rank != consumer.rank:
+        return None
+    kept = producer.spec(result).dims
+    dims = tuple(axes[kept.index(d)] for d in range(producer.rank))
+    if any(producer.extents[d] != consumer.extents[dims[d]] for d in range(producer.rank)):
+        return None
+    folds = {frozenset(dims[d] for d in producer.spec(j).dims) for j in producer.folded_results}
+    folds |= {frozenset(consumer.spec(j).dims) for j in consumer.folded_results}
+    if len(folds) > 1 or _reads_folded_result(consumer, producer):
+        return None
+    return dims
+
+
+def _reads_folded_result(consumer: MapReducePost, producer: MapReducePost) -> bool:
+    return any(
+        isinstance(value, OpResult)
+        and value.owner is producer
+        and (producer.spec(value.index).policy is not None or value not in consumer.inputs)
+        for value in consumer.operands
+    )
+
+
+def _place_of(producer: MapReducePost, consumer: MapReducePost) -> bool | None:
+    """True to stand at the consumer, False at the producer, None when neither is right."""
+    memory = effects_of(producer).reads | effects_of(consumer).reads
+    if any(is_written_between(view, producer, consumer) for view in memory):
+        return None
+    if all(_comes_after(use, consumer) for r in producer.results for use in r.uses):
+        return True
+    block = producer.parent
+    assert block is not None
+    for value in consumer.operands:
+        owner = value.owner if isinstance(value, OpResult) else None
+        if owner is None or owner.parent is not block or owner is producer:
+            continue
+        if not _precedes(owner, producer):
+            return None
+    return False
+
+
+def _comes_after(use: Use, op: Operation) -> bool:
+    """Whether a use is by `op` itself or by what follows it in its block."""
+    block = op.parent
+    assert block is not None
+    holder = ancestor_in(block, use.operation)
+    return holder is op or (holder is not None and _precedes(op, holder))
+
+
+def _precedes(first: Operation, last: Operation) -> bool:
+    op: Operation | None = first.next
+    while op is not None:
+        if op is last:
+            return True
+        op = op.next
+    return False
+
+
+def _cell_dims(
+    fold: MapReducePost, result: int, consumer: MapReducePost, position: int
+) -> tuple[int, ...] | None:
+    spec = fold.spec(result)
+    if spec.policy is None or fold.sched is not None or fold.parent is not consumer.parent:
+        return None
+    axes = _permutation(consumer, position)
+    if axes is None:
+        return None
+    dims = tuple(spec.dims[axes.index(d)] for d in range(consumer.rank))
+    same = all(fold.extents[dims[d]] == consumer.extents[d] for d in range(consumer.rank))
+    return dims if same else None
+
+
+def _may_follow(fold: MapReducePost, result: int, consumer: MapReducePost) -> bool:
+    """Whether the fold may run where the consumer stands, with the consumer in its epilogue."""
+    value = fold.results[result]
+    if any(use.operation is not consumer for use in value.uses):
+        return False
+    if sum(v in fold.results for v in consumer.operands) != 1:
+        return False
+    others = [r for r in fold.results if r is not value]
+    if not all(_comes_after(use, consumer) for r in others for use in r.uses):
+        return False
+    if consumer.outputs and others:
+        return False
+    if any(access.bounds == "zero" for access in consumer.input_access):
+        return False
+    reads = effects_of(fold).reads
+    if any(is_written_between(view, fold, consumer) for view in reads):
+        return False
+    views = [value for value in fold.inputs if isinstance(value.type, ViewType)]
+    return not any(may_overlap(view, output) for view in views for output in consumer.outputs)

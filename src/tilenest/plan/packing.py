@@ -1,0 +1,246 @@
+"""How a matrix product's operands are laid out, and how many accumulators stay in registers.
+
+In: a fold on values and the machine. Out: None unless the fold is a contraction (one state, `fma(p,
+q, state)`, one kept dim in each operand alone, one folded dim in both); else the register block
+(rows x columns) and, per operand, whether it is read in place or copied into panels first.
+
+A block of mr rows and nv vectors needs mr*nv accumulators, nv column vectors and one row element.
+Its cost per multiply-add is bounded by arithmetic, by loads, and by the latency of the chain; the
+cheapest block, with what it wastes on the extents, wins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilenest.analysis import is_inside, ranges_of
+from tilenest.dialects import Access, Apply, Cast, Loop, MapReducePost, Sched
+from tilenest.ir import OpResult, Value, ViewType, element_dtype
+from tilenest.layouts import DimRef
+from tilenest.machine import Machine
+from tilenest.plan.records import Decision
+
+REGISTER_BLOCKED = "register_blocked"
+_CHAINS_TO_FILL = 8
+"""Independent multiply-adds that hide the latency of two units."""
+_MOST_VECTORS = 4
+_NEAR_BYTES = 1024
+"""Rows this close together share pages and do not fight for the same cache sets."""
+_FEW_BLOCKS = 2
+"""A panel read by so few blocks is not worth its copy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """Loop dims and input positions of `acc[m, n] += a[m, k] * b[k, n]`."""
+
+    m: int
+    n: int
+    k: int
+    a: int
+    b: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperandPlan:
+    """One operand: `is_packed` into panels of `block` along its kept dim, or read in place."""
+
+    is_packed: bool
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class PackPlan:
+    """The register block of a contraction and what becomes of its operands."""
+
+    contraction: Contraction
+    a: OperandPlan
+    b: OperandPlan
+    sched: Sched
+    decisions: tuple[Decision, ...]
+
+
+def contraction_of(op: MapReducePost) -> Contraction | None:
+    """The roles of the loop dims, if the op is a contraction of two operands."""
+    if len(op.specs) != 1 or len(op.inputs) != 2 or op.spec(0).policy is None:
+        return None
+    roles = _factors(op)
+    if roles is None:
+        return None
+    used = [_dims_of(op.access("input", i)) for i in range(2)]
+    if used[0] is None or used[1] is None:
+        return None
+    kept = set(op.spec(0).dims)
+    first, second = used[0] & kept, used[1] & kept
+    folded = set(range(op.rank)) - kept
+    if len(first) != 1 or len(second) != 1 or first & second or len(folded) != 1:
+        return None
+    if not folded <= used[0] & used[1]:
+        return None
+    (left,), (right,), (k,) = first, second, folded
+    # The last kept dim runs along vectors, so the operand that has it is b.
+    if op.spec(0).dims.index(left) < op.spec(0).dims.index(right):
+        return Contraction(left, right, k, 0, 1)
+    return Contraction(right, left, k, 1, 0)
+
+
+def _factors(op: MapReducePost) -> tuple[int, int] | None:
+    """Argument positions of the two factors when the body is fma(p, q, state)."""
+    block = op.fold_block
+    step = block.terminator.operands[0]
+    if not isinstance(step, OpResult) or not isinstance(step.owner, Apply):
+        return None
+    if step.owner.function != "fma" or step.owner.arguments[2] is not block.arguments[-1]:
+        return None
+    elements = block.arguments[op.rank : op.rank + 2]
+    sources = [_uncast(argument) for argument in step.owner.arguments[:2]]
+    positions = [elements.index(s) for s in sources if s in elements]
+    return (positions[0], positions[1]) if sorted(positions) == [0, 1] else None
+
+
+def _uncast(value: Value) -> Value:
+    while isinstance(value, OpResult) and isinstance(value.owner, Cast):
+        value = value.owner.value
+    return value
+
+
+def _dims_of(access: Access) -> set[int] | None:
+    """The loop dims an access reads at, when it is proven and each axis is one dim or constant."""
+    dims: set[int] = set()
+    for result in access.map.results:
+        if isinstance(result, DimRef):
+            dims.add(result.position)
+        elif result.dim_mask:
+            return None
+    return dims if access.bounds == "proven" else None
+
+
+def plan_packing(op: MapReducePost, machine: Machine) -> PackPlan | None:
+    """The register block and the operands' layouts, for a contraction of tiles."""
+    roles = contraction_of(op)
+    if roles is None:
+        return None
+    rows, columns = op.extents[roles.m], op.extents[roles.n]
+    state = element_dtype(op.fold_block.arguments[-1].type)
+    lanes = machine.lanes(state.bytes)
+    mr, nv = _register_block(rows, columns, lanes, machine)
+    nr = nv * lanes
+    a, why_a = _operand(op, roles.a, roles.m, mr, -(-columns // nr))
+    b, why_b = _operand(op, roles.b, roles.n, nr, -(-rows // mr))
+    name = op.results[0].name
+    subject = f"product %{name}" if name else f"product in {op.NAME}"
+    block = Decision(
+        subject,
+        f"{mr} x {nr} accumulators",
+        "another block",
+        f"wastes least of {rows} x {columns} with {machine.vector_registers} registers",
+        op.location,
+    )
+    sched = _blocked(roles, mr, nr, lanes)
+    return PackPlan(roles, a, b, sched, (block, why_a, why_b))
+
+
+def _blocked(roles: Contraction, mr: int, nr: int, lanes: int) -> Sched:
+    """Register blocks; the larger panel stays in the first cache while the other streams."""
+    outer = [Loop(roles.n, nr), Loop(roles.m, mr)]
+    if mr > nr:
+        outer.reverse()
+    inner = [Loop(roles.k, 1), Loop(roles.m, 1, "unrolled"), Loop(roles.n, lanes, "vector")]
+    return Sched((*outer, *inner), REGISTER_BLOCKED)
+
+
+def register_block_of(op: MapReducePost) -> tuple[int, int] | None:
+    """(rows, columns) of the register blocks a scheduled contraction over (m, n, k) runs."""
+    if not isinstance(op.sched, Sched) or op.sched.preset != REGISTER_BLOCKED:
+        return None
+    rows = next(loop.step for loop in op.sched.loops if loop.dim == 0)
+    columns = next(loop.step for loop in op.sched.loops if loop.dim == 1)
+    return rows, columns
+
+
+def _register_block(rows: int, columns: int, lanes: int, machine: Machine) -> tuple[int, int]:
+    """(mr, nv) of least cost."""
+    best: tuple[float, int, int, int] | None = None
+    for nv in range(1, _MOST_VECTORS + 1):
+        if nv > 1 and nv * lanes >= columns + lanes:
+            break
+        most = max(1, (machine.vector_registers - 1 - nv) // nv)
+        for mr in range(1, min(most, max(rows, 1)) + 1):
+            padded = -(-rows // mr) * mr * (-(-columns // (nv * lanes)) * nv * lanes)
+            loads, chains = (mr + nv) / (mr * nv), _CHAINS_TO_FILL / (mr * nv)
+            cost = padded / max(1, rows * columns) * max(1.0, loads, chains)
+            candidate = cost, -mr * nv, nv, mr
+            best = candidate if best is None or candidate < best else best
+    assert best is not None
+    return best[3], best[2]
+
+
+def _operand(
+    op: MapReducePost, position: int, kept: int, block: int, readers: int
+) -> tuple[OperandPlan, Decision]:
+    """Panels or in place, and why; `readers` blocks read each panel."""
+    value = op.inputs[position]
+    name = value.name or f"input {position}"
+    is_vector = kept == op.spec(0).dims[-1]
+    obstacle = _obstacle_in_place(op, position, kept, is_vector)
+    if obstacle is not None:
+        is_packed, reason = True, obstacle
+    elif readers <= _FEW_BLOCKS:
+        is_packed, reason = False, f"only {readers} block(s) read each element"
+    elif is_vector and not _is_near(value):
+        is_packed, reason = True, "its rows lie far apart and are read by many blocks"
+    else:
+        is_packed, reason = False, "its elements lie as the blocks read them"
+    choice, other = ("panels", "in place") if is_packed else ("in place", "panels")
+    decision = Decision(f"operand %{name}", choice, other, reason, op.location)
+    return OperandPlan(is_packed, block), decision
+
+
+def _obstacle_in_place(op: MapReducePost, position: int, kept: int, is_vector: bool) -> str | None:
+    load = plain_load(op.inputs[position])
+    if load is None:
+        return None if op.extents[kept] == 1 else "it is computed here"
+    access = load.access("input", 0)
+    inside = access.bounds in ("proven", "assume") or all(
+        is_inside(access, load.inputs[0].type, ranges_of(load.extents, load.symbols))
+    )
+    if not inside:
+        return "it may reach outside its view"
+    if is_vector and not _is_contiguous(op, position, kept, load):
+        return "its elements are not contiguous along the vectors"
+    return None
+
+
+def plain_load(value: Value) -> MapReducePost | None:
+    """The producer, when it only copies elements of one view."""
+    owner = value.owner if isinstance(value, OpResult) else None
+    if not isinstance(owner, MapReducePost) or owner.folded_results or len(owner.inputs) != 1:
+        return None
+    only = owner.fold_block.terminator.operands[0]
+    is_copy = only is owner.fold_block.arguments[owner.rank]
+    return owner if is_copy and isinstance(owner.inputs[0].type, ViewType) else None
+
+
+def _is_contiguous(op: MapReducePost, position: int, kept: int, load: MapReducePost) -> bool:
+    """Whether neighbours along the kept dim are neighbours in memory."""
+    axes = op.access("input", position).map.results
+    axis = axes.index(DimRef(kept))
+    view = load.inputs[0].type
+    assert isinstance(view, ViewType)
+    strides = view.strides
+    dim = load.spec(0).dims[axis]
+    moves = [load.access("input", 0).map.coefficient(r, dim) for r in range(view.rank)]
+    return all(
+        move == 0 or (move == 1 and stride == 1)
+        for move, stride in zip(moves, strides, strict=True)
+    )
+
+
+def _is_near(value: Value) -> bool:
+    load = plain_load(value)
+    if load is None:
+        return True
+    view = load.inputs[0].type
+    assert isinstance(view, ViewType)
+    far = [s for s in view.strides if s != 1]
+    return all(s is not None and s * view.dtype.bytes <= _NEAR_BYTES for s in far)

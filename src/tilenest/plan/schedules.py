@@ -1,0 +1,143 @@
+"""The loop nest of each op: which dim runs along vectors, what is unrolled, in which order.
+
+In: a bufferized op over its final domain, and the machine. Out: a `Sched` and why.
+
+    pointwise       the dim along which stores are contiguous runs along vectors, several at once
+    fold, kept v    accumulators of neighbouring cells in vectors; the folded loops run outside
+                    the vector loop, so each cell folds in order
+    fold, folded v  partial accumulators, one a lane and copy; only a tree policy with known merges
+    classic         one point at a time, where nothing is contiguous or the order is a chain
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilenest.analysis import offset_step
+from tilenest.dialects import SCALAR_FUNCTIONS, Apply, Loop, MapReducePost, Sched
+from tilenest.ir import element_dtype
+from tilenest.machine import Machine
+from tilenest.plan.records import Decision
+
+_COPIES = 4
+_COPIES_OF_EXPENSIVE = 2
+_SMALLEST_BYTES = 4
+"""Narrower elements are widened in registers before anything is computed."""
+
+
+def plan_schedule(op: MapReducePost, machine: Machine) -> tuple[Sched, Decision]:
+    """The schedule of one op."""
+    lanes = machine.lanes(_widest_bytes(op))
+    folded = _folded_dims(op)
+    if not folded:
+        return _pointwise(op, lanes)
+    steps = {d: _contiguity(op, d) for d in range(op.rank)}
+    kept = [d for d in range(op.rank) if d not in folded]
+    best_folded = max(sorted(folded), key=lambda d: (steps[d], d))
+    best_kept = max(kept, key=lambda d: (steps[d], d)) if kept else None
+    if _may_split(op) and (best_kept is None or steps[best_folded] >= steps[best_kept]):
+        return _split_fold(op, best_folded, folded, lanes)
+    if best_kept is not None and op.extents[best_kept] >= 2:
+        return _kept_vectors(op, best_kept, folded, lanes)
+    sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
+    return sched, _decision(op, sched, "vectorized", "its folds are chains over the only long dim")
+
+
+def _decision(op: MapReducePost, sched: Sched, runner_up: str, reason: str) -> Decision:
+    output = op.outputs[0].name if op.outputs else None
+    subject = f"nest that writes %{output}" if output else f"nest of {op.NAME}"
+    return Decision(subject, sched.preset, runner_up, reason, op.location)
+
+
+def _pointwise(op: MapReducePost, lanes: int) -> tuple[Sched, Decision]:
+    if all(extent == 1 for extent in op.extents):
+        sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
+        return sched, _decision(op, sched, "vectorized", "it is one point")
+    dim = max(range(op.rank), key=lambda d: (_stores_along(op, d), _contiguity(op, d), d))
+    outer = [Loop(d, 1) for d in range(op.rank) if d != dim]
+    sched = Sched((*outer, *_vectors(op, dim, lanes)), "vectorized")
+    reason = f"stores are contiguous along loop {dim}"
+    if _stores_along(op, dim) < 2:
+        reason = f"loop {dim} is the best of dims without contiguous stores"
+    return sched, _decision(op, sched, "classic", reason)
+
+
+def _vectors(op: MapReducePost, dim: int, lanes: int) -> Iterator[Loop]:
+    """A loop of whole vectors, several a step where the extent has as many."""
+    copies = min(_copies(op), max(1, op.extents[dim] // lanes))
+    if copies > 1:
+        yield Loop(dim, copies * lanes)
+    yield Loop(dim, lanes, "vector")
+
+
+def _split_fold(
+    op: MapReducePost, dim: int, folded: set[int], lanes: int
+) -> tuple[Sched, Decision]:
+    kept = [Loop(d, 1) for d in range(op.rank) if d not in folded]
+    others = [Loop(d, 1) for d in sorted(folded) if d != dim]
+    sched = Sched((*kept, *others, *_vectors(op, dim, lanes)), "reduction_vectorized")
+    reason = f"inputs are contiguous along folded loop {dim} and the policy allows partial folds"
+    return sched, _decision(op, sched, "vectorized", reason)
+
+
+def _kept_vectors(
+    op: MapReducePost, dim: int, folded: set[int], lanes: int
+) -> tuple[Sched, Decision]:
+    kept = [Loop(d, 1) for d in range(op.rank) if d not in folded and d != dim]
+    inner = [Loop(d, 1) for d in sorted(folded)]
+    outer, vector = [Loop(dim, lanes)], Loop(dim, lanes, "vector")
+    copies = min(_copies(op), max(1, op.extents[dim] // lanes))
+    if copies > 1:
+        outer = [Loop(dim, copies * lanes)]
+    sched = Sched((*kept, *outer, *inner, vector), "vectorized")
+    reason = f"cells along kept loop {dim} are independent, each folds in order"
+    return sched, _decision(op, sched, "reduction_vectorized", reason)
+
+
+def _folded_dims(op: MapReducePost) -> set[int]:
+    dims: set[int] = set()
+    for j in op.folded_results:
+        dims |= set(range(op.rank)) - set(op.spec(j).dims)
+    return dims
+
+
+def _may_split(op: MapReducePost) -> bool:
+    specs = [op.spec(j) for j in op.folded_results]
+    return all(spec.policy == "unordered_tree" and spec.merge is not None for spec in specs)
+
+
+def _widest_bytes(op: MapReducePost) -> int:
+    values = (*op.inputs, *op.seeds, *op.posts, *op.outputs)
+    sizes = [
+        dtype.bytes for dtype in map(lambda v: element_dtype(v.type), values) if dtype.kind != "x"
+    ]
+    return max(_SMALLEST_BYTES, *sizes) if sizes else 8
+
+
+def _copies(op: MapReducePost) -> int:
+    ops = op.fold_block.operations
+    if any(isinstance(o, Apply) and SCALAR_FUNCTIONS[o.function].is_expensive for o in ops):
+        return _COPIES_OF_EXPENSIVE
+    return _COPIES
+
+
+def _stores_along(op: MapReducePost, dim: int) -> int:
+    """2 when every store is contiguous along the dim, 0 when one stays in place, else 1."""
+    steps = [
+        offset_step(value.type, op.access("output", j).map, dim, op.extents)
+        for j, value in enumerate(op.outputs)
+    ]
+    if all(step == 1 for step in steps) and op.extents[dim] > 1:
+        return 2
+    return 0 if op.extents[dim] == 1 or 0 in steps else 1
+
+
+def _contiguity(op: MapReducePost, dim: int) -> int:
+    """How many inputs are contiguous along the dim, less those that jump; -100 for a unit dim."""
+    if op.extents[dim] == 1:
+        return -100
+    score = 0
+    for i, value in enumerate(op.inputs):
+        step = offset_step(value.type, op.access("input", i).map, dim, op.extents)
+        score += 1 if step == 1 else 0 if step == 0 else -1
+    return score

@@ -1,0 +1,3 @@
+"""A module with a number that kernels read, for the guards' tests."""
+
+FACTOR = 2.5

@@ -1,0 +1,168 @@
+"""Random kernels of loops, conditions, swaps and snapshots, against Python running the same text.
+
+The kernel's text is captured and interpreted; the same text runs as plain Python, where a nest is a
+`range` and tiles are NumPy arrays. Both must leave the same numbers behind.
+"""
+
+from __future__ import annotations
+
+import linecache
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.unit.capture.kernels import run, tn
+
+TILES = ("a", "b", "c")
+NUMBERS = ("k", "p")
+SIZE = 3
+
+
+class Writer:
+    """Writes the body of one random kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.loops = 0
+
+    def text(self) -> str:
+        self.lines = ["def kernel(X, n, Y):"]
+        for place, name in enumerate(TILES):
+            self.lines.append(f"    {name} = X[{place * SIZE}, {SIZE}]")
+        self.lines += ["    k = 1", "    p = 2", "    pair = [a, b]", "    both = (b, c)"]
+        self.block(1, 4)
+        results = [*TILES, "pair[0]", "pair[1]", "both[0]", "both[1]"]
+        results += [f"a + {name}" for name in NUMBERS]
+        for place, result in enumerate(results):
+            self.lines.append(f"    Y({place * SIZE}, {SIZE}).store({result})")
+        return "\n".join(self.lines) + "\n"
+
+    def block(self, depth: int, length: int, extra: tuple[str, ...] = ()) -> None:
+        for _ in range(self.random.randint(1, length)):
+            self.statement(depth, extra)
+
+    def add(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def statement(self, depth: int, extra: tuple[str, ...]) -> None:
+        choices = [self.assign, self.assign, self.swap, self.count, self.slot, self.local]
+        if depth < 4:
+            choices += [self.loop, self.loop, self.condition, self.host_loop]
+        self.random.choice(choices)(depth, extra)
+
+    def tile(self, extra: tuple[str, ...]) -> str:
+        return self.random.choice([*TILES, "pair[0]", "pair[1]", "both[0]", "both[1]", *extra])
+
+    def assign(self, depth: int, extra: tuple[str, ...]) -> None:
+        one, two = self.tile(extra), self.tile(extra)
+        value = self.random.choice(
+            [f"{one} + {two}", f"{one} - {two}", one, f"{one} * {self.number()}", f"{one} + p"]
+        )
+        self.add(depth, f"{self.random.choice(TILES)} = {value}")
+
+    def number(self) -> str:
+        return self.random.choice([*NUMBERS, "2", "3"])
+
+    def swap(self, depth: int, extra: tuple[str, ...]) -> None:
+        one, two = self.random.sample(TILES, 2)
+        form = self.random.randrange(4)
+        if form == 0:
+            self.add(depth, f"{one}, {two} = {two}, {one}")
+        elif form == 1:
+            self.add(depth, f"both = ({self.tile(extra)}, {one})")
+        elif form == 2:
+            self.add(depth, f"old = {one}")
+            self.add(depth, f"{one} = {one} + {two}")
+            self.add(depth, f"{two} = old")
+        else:
+            self.add(depth, f"{one} += {self.tile(extra)}")
+
+    def count(self, depth: int, extra: tuple[str, ...]) -> None:
+        del extra
+        name = self.random.choice(NUMBERS)
+        self.add(depth, f"{name} = {self.random.choice(['k + 1', 'p - k', 'p', '3', 'k * 2 - p'])}")
+
+    def slot(self, depth: int, extra: tuple[str, ...]) -> None:
+        self.add(depth, f"pair[{self.random.randrange(2)}] = {self.tile(extra)} + {self.number()}")
+
+    def local(self, depth: int, extra: tuple[str, ...]) -> None:
+        self.add(depth, f"t = {self.tile(extra)} * 2")
+        self.add(depth, f"{self.random.choice(TILES)} = t - {self.tile(extra)}")
+
+    def loop(self, depth: int, extra: tuple[str, ...]) -> None:
+        self.loops += 1
+        step = f"s{self.loops}"
+        form = self.random.randrange(4)
+        if form == 0:
+            self.add(depth, f"for {step} in range(n):")
+        else:
+            nest = ["", "serial", "serial", "pipeline"][form]
+            extent = self.random.choice(["n", "2", "3", "0"])
+            self.add(depth, f"for {step} in tn.root_or_inner('{nest}', {extent}):")
+        self.block(depth + 1, 3, extra)
+
+    def condition(self, depth: int, extra: tuple[str, ...]) -> None:
+        test = self.random.choice(["n > 1", "n == 0", "n > 0 and n < 3", "k > 1", "p > k", "not n"])
+        self.add(depth, f"if {test}:")
+        self.block(depth + 1, 2, extra)
+        if self.random.random() < 0.6:
+            self.add(depth, "else:")
+            self.block(depth + 1, 2, extra)
+
+    def host_loop(self, depth: int, extra: tuple[str, ...]) -> None:
+        self.loops += 1
+        self.add(depth, f"for h{self.loops} in range({self.random.choice([1, 2])}):")
+        self.block(depth + 1, 2, extra)
+
+
+class Array:
+    """A view for plain Python: loads are copies, stores write."""
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __getitem__(self, key: tuple[int, int]) -> Any:
+        return self.data[key[0] : key[0] + key[1]].copy()
+
+    def __call__(self, origin: int, size: int) -> Any:
+        def store(value: Any) -> None:
+            self.data[origin : origin + size] = value
+
+        return SimpleNamespace(store=store)
+
+
+def open_nest(kind: str, extent: Any) -> Any:
+    """A nest inside the innermost one that is open."""
+    innermost = tn.current_session().innermost or tn.root()
+    return getattr(innermost, kind)(extent)
+
+
+def kernel_of(text: str, scope: dict[str, Any]) -> Any:
+    file = f"<random program {hash(text)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), scope)
+    return scope["kernel"]
+
+
+def compare(seed: int, n: int) -> None:
+    text = Writer(seed).text()
+    x = np.arange(3 * SIZE, dtype=np.int32) * 7 % 5 - 2
+    actual, expected = np.full(9 * SIZE, -9, np.int32), np.full(9 * SIZE, -9, np.int32)
+    plain = SimpleNamespace(root_or_inner=lambda kind, extent: range(extent) if kind else None)
+    with np.errstate(over="ignore"):
+        kernel_of(text, {"tn": plain})(Array(x), n, Array(expected))
+    staged = SimpleNamespace(root_or_inner=open_nest)
+    run(kernel_of(text, {"tn": staged}), x, np.int64(n), actual)
+    np.testing.assert_array_equal(actual, expected, err_msg=text)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 10**9), st.sampled_from([0, 1, 3]))
+def test_a_random_program_means_what_python_means(seed: int, n: int) -> None:
+    compare(seed, n)
