@@ -3,9 +3,8 @@
 import tilenest as tn
 
 
-# The parameters are staged: they have no Python type to write.
 @tn.kernel
-def gemm(A, B, C, *, bm: int = 96, bn: int = 256, bk: int = 256):  # type: ignore[no-untyped-def]
+def gemm(A, B, C, *, bm: int = 96, bn: int = 256, bk: int = 256):
     M, K = A.shape
     N = B.shape[1]
     m, n, k = tn.axis("m", bm), tn.axis("n", bn), tn.axis("k", bk)

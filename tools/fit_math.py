@@ -139,6 +139,16 @@ def atanh_tail(z: mpf) -> mpf:
     return series(lambda k: mpf(2) / (2 * k + 3), closed, z)
 
 
+def power_tail(z: mpf) -> mpf:
+    """(3 log((1 + s)/(1 - s)) / (2 s) - 3 - s^2) / s^4 at s = sqrt(z)"""
+
+    def closed(t: mpf) -> mpf:
+        s = mp.sqrt(t)
+        return (3 * mp.atanh(s) / s - 3 - t) / (t * t)
+
+    return series(lambda k: mpf(3) / (2 * k + 5), closed, z)
+
+
 def sin_tail(z: mpf) -> mpf:
     """(sin(r) - r) / r^3 at r = sqrt(z)"""
 
@@ -195,6 +205,7 @@ PROBLEMS = {
         log_tail, lambda f: f**3 / (mp.log1p(f) if f else 1), (-0.293, 0.4145), {"float": 7}
     ),
     "log_quotient": Problem(atanh_tail, lambda z: z, (1e-9, 0.02945), {"double": 6}),
+    "power": Problem(power_tail, lambda z: z * z, (1e-9, 0.02945), {"double": 7}),
     "sin": Problem(sin_tail, lambda z: z, (1e-9, SQUARE_PI_4), {"float": 2, "double": 5}),
     "cos": Problem(cos_tail, lambda z: z * z, (1e-9, SQUARE_PI_4), {"float": 2, "double": 5}),
     "erf_small_float": Problem(

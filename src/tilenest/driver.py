@@ -13,8 +13,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import FunctionType
+from types import FunctionType, ModuleType
 
+from tilenest.analysis import coincidence_hazard
 from tilenest.backends.llvm import (
     Argument,
     ArrayArgument,
@@ -35,12 +36,20 @@ from tilenest.capture import (
     Specification,
     capture,
 )
-from tilenest.dialects import ATTRIBUTE_RECORDS, OPERATIONS
-from tilenest.ir import Function, clone_module, Module, Registry, ViewType, parse_module, print_module
+from tilenest.dialects import ATTRIBUTE_RECORDS, OPERATIONS, Store
+from tilenest.errors import OverlapError, SourceLocation, VerifyError
+from tilenest.ir import (
+    Function,
+    Module,
+    Registry,
+    Value,
+    ViewType,
+    clone_module,
+    parse_module,
+    print_module,
+)
 from tilenest.machine import Machine, host_machine, read_cache_sizes
-from tilenest.passes import lower_machine, schedule, simplify_machine
 from tilenest.plan import Plan
-from tilenest.verify import verify_module
 
 FORMS = ("candidate", "scheduled", "machine")
 REGISTRY = Registry.of(OPERATIONS, ATTRIBUTE_RECORDS)
@@ -73,8 +82,8 @@ class Captured:
     text: str
     guards: Guards
     entry: EntryDescription
-    written: tuple[int, ...]
-    """which arguments the kernel writes to"""
+    written: Mapping[int, SourceLocation | None]
+    """which arguments the kernel writes to, and where first"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,29 +122,32 @@ def capture_kernel(
     """Run the function on staged arguments; the first of the two steps."""
     name = function.__name__
     found = capture(function, specs, configuration, name=name, bounds=bounds, math=math)
-    if must_verify():
-        verify_module(found.module)
+    check(found.module, "capture")
     parameters = function.__code__.co_varnames[: len(specs)]
-    entry = describe_entry(found, found.module.function(name), specs)
+    program = found.module.function(name)
+    refuse_hazard(found, program, parameters)
+    entry = describe_entry(found, program, specs)
     text = print_module(found.module)
-    written = tuple(sorted(found.written))
+    written = {found.arguments[argument]: place for argument, place in stored_at(program).items()}
     return Captured(name, parameters, found.module, text, found.guards, entry, written)
 
 
 def lower(captured: Captured, target: Host) -> Compilation:
     """From Candidate to machine code; the second step."""
     clock = _Clock()
+    passes = _import_passes()
     module = clone_module(captured.module)
-    clock.lap("copy")
-    plan = schedule(module, target.machine)
-    clock.lap("schedule")
-    machine = lower_machine(module)
+    plan = Plan()
+    for name, step in passes.SCHEDULE_PASSES:
+        plan = plan.with_decisions(step(module, target.machine))
+        clock.lap(name)
+        check(module, name)
+    machine = passes.lower_machine(module)
     clock.lap("lower to loops")
-    simplify_machine(machine)
-    clock.lap("simplify")
-    if must_verify():
-        verify_module(module)
-        verify_module(machine)
+    check(machine, "lower to loops")
+    passes.simplify_machine(machine)
+    clock.lap("simplify loops")
+    check(machine, "simplify loops")
     text = generate(machine, captured.entry, target.processor)
     clock.lap("write llvm")
     code = compile_object(text, machine=target.processor)
@@ -145,14 +157,44 @@ def lower(captured: Captured, target: Host) -> Compilation:
     )
 
 
+def check(module: Module, step: str) -> None:
+    """Verify what a step left, where the environment asks for it."""
+    if os.environ.get("TILENEST_VERIFY") != "1":
+        return
+    try:
+        _import_verify().verify_module(module)
+    except VerifyError as error:
+        error.add_note(f"after the step {step!r}")
+        raise
+
+
 def parse(text: str) -> Module:
     """The module that a text of TileIR stands for."""
     return parse_module(text, REGISTRY)
 
 
-def must_verify() -> bool:
-    """Whether the environment asks for the verifier."""
-    return os.environ.get("TILENEST_VERIFY") == "1"
+def stored_at(function: Function) -> dict[int, SourceLocation | None]:
+    """The arguments that are stored to, and where first."""
+    places: dict[int, SourceLocation | None] = {}
+    for op in function.walk():
+        if isinstance(op, Store):
+            places.setdefault(op.view.index, op.location)
+    return places
+
+
+def refuse_hazard(found: CaptureResult, function: Function, parameters: Sequence[str]) -> None:
+    """Refuse arguments that are the same array where the order of instances would show."""
+    hazard = coincidence_hazard(function)
+    if hazard is None:
+        return
+    place_of: dict[Value, int] = dict(zip(function.arguments, found.arguments, strict=True))
+    names = [parameters[place_of[op.view]] for op in (hazard.access, hazard.store)]
+    raise OverlapError(
+        f"arguments {names[0]!r} and {names[1]!r} are the same array, and {function.name} touches "
+        f"parts of {names[0]!r} that other instances write through {names[1]!r}",
+        f"pass a copy as {names[0]!r}",
+        hazard.access.location,
+    )
 
 
 def describe_entry(
@@ -181,6 +223,21 @@ def describe_entry(
     return EntryDescription(tuple(arguments))
 
 
+@cache
+def _import_passes() -> ModuleType:
+    """The middle of the compiler, which code from the cache does without."""
+    from tilenest import passes
+
+    return passes
+
+
+@cache
+def _import_verify() -> ModuleType:
+    from tilenest import verify
+
+    return verify
+
+
 class _Clock:
     """Seconds between laps."""
 
@@ -190,5 +247,5 @@ class _Clock:
 
     def lap(self, name: str) -> None:
         now = time.perf_counter()
-        self.laps[name] = now - self._last
+        self.laps[name] = self.laps.get(name, 0.0) + now - self._last
         self._last = now

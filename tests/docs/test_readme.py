@@ -2,7 +2,7 @@
 
 All its blocks are one program, in order, written to a real file because a kernel's source is read
 back from where it was defined. Lines outside the blocks become blank, so a failure shows the line
-of the README.
+of the README. The error message that the page shows has to be the one that is raised.
 """
 
 import runpy
@@ -33,7 +33,9 @@ def test_blocks_keep_their_line_numbers() -> None:
 def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     code = python_of(README.read_text(encoding="utf-8"))
     assert "tn.kernel" in code
-    program = tmp_path / "readme_program.py"
+    program = tmp_path / "readme.py"
     program.write_text(code, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    runpy.run_path(str(program), run_name="readme_program")
+    names = runpy.run_path(str(program), run_name="readme")
+    shown = README.read_text(encoding="utf-8").split("```text\n")[1].split("```")[0]
+    assert names["message"].replace(f"{tmp_path}/", "") == shown.rstrip("\n")

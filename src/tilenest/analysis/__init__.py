@@ -1,7 +1,9 @@
 """Questions about the IR with frozen answers; nothing here edits a program."""
 
+from tilenest.analysis.coincidence import CoincidenceHazard, coincidence_hazard
 from tilenest.analysis.effects import (
     Effects,
+    coincide,
     effects_of,
     is_pure,
     is_written_between,
@@ -28,10 +30,13 @@ from tilenest.analysis.structure import (
 )
 
 __all__ = [
+    "CoincidenceHazard",
+    "coincidence_hazard",
     "Effects",
     "OutputClip",
     "access_formulas",
     "ancestor_in",
+    "coincide",
     "constant_of",
     "effects_of",
     "formula_of",

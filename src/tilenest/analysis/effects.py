@@ -2,7 +2,8 @@
 
 In: operations. Out: the views and bufs they touch, and whether a read may move past what stands in
 between. Views of two arguments overlap only when the function's attribute `alias_groups` puts both
-into one group (one int per argument); without the attribute any two views may overlap.
+into one group (one int per argument), and then they coincide exactly; without the attribute any two
+views may overlap.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ def may_overlap(a: Value, b: Value) -> bool:
     if groups is None:
         return True
     return bool(groups[a.index] == groups[b.index])
+
+
+def coincide(a: Value, b: Value) -> bool:
+    """Whether two views are the same elements: arguments of one group coincide exactly."""
+    if a is b:
+        return True
+    is_view = isinstance(a.type, ViewType) and isinstance(b.type, ViewType)
+    return is_view and _alias_groups(a) is not None and may_overlap(a, b)
 
 
 def is_written_between(memory: Value, first: Operation, last: Operation) -> bool:

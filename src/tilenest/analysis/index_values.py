@@ -132,9 +132,7 @@ def access_formulas(
     return tuple(simplify(result.substitute(dims, symbols), ranges) for result in map_.results)
 
 
-def is_same_place(
-    a: Sequence[IndexExpr], b: Sequence[IndexExpr], extents: Sequence[int]
-) -> bool:
+def is_same_place(a: Sequence[IndexExpr], b: Sequence[IndexExpr], extents: Sequence[int]) -> bool:
     """Whether two lists of coordinates are equal everywhere in a domain, as far as is known."""
     ranges = ranges_of(extents, ())
     return [simplify(expr, ranges) for expr in a] == [simplify(expr, ranges) for expr in b]

@@ -15,6 +15,7 @@ from tilenest.capture.signature import (
     Specification,
     spec,
 )
+from tilenest.capture.source import definition_location
 
 __all__ = [
     "ALONE",
@@ -26,5 +27,6 @@ __all__ = [
     "ScalarSpec",
     "Specification",
     "capture",
+    "definition_location",
     "spec",
 ]

@@ -19,6 +19,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import tilenest.errors
 from tilenest.capture.frames import Frame, InterpretedFunction
+from tilenest.capture.guards import is_package_module
 from tilenest.capture.interpreter import Interpreter, Return
 from tilenest.capture.source import function_code
 from tilenest.errors import CaptureError, SourceLocation
@@ -86,6 +87,9 @@ def call(
         return call(interpreter, callee.func, (*callee.args, *arguments), merged, place)
     if isinstance(callee, InterpretedFunction):
         return call_interpreted(interpreter, callee, arguments, keywords, place)
+    kernel = _kernel_function(callee)
+    if kernel is not None and any(holds_staged(item) for item in arguments):
+        return call_function(interpreter, kernel, arguments, keywords, place)
     function, bound = _python_function(callee)
     if function is not None:
         given = (*bound, *arguments)
@@ -174,6 +178,14 @@ def _python_function(callee: object) -> tuple[FunctionType | None, tuple[object,
         if isinstance(method, FunctionType):
             return method, (callee,)
     return None, ()
+
+
+def _kernel_function(callee: object) -> FunctionType | None:
+    """The function that a kernel object of this package was made from."""
+    if not is_package_module(type(callee).__module__):
+        return None
+    wrapped = getattr(callee, "__wrapped__", None)
+    return wrapped if isinstance(wrapped, FunctionType) else None
 
 
 def _is_interpreted(

@@ -178,7 +178,6 @@ class _OpenRegion:
             leaf.handle = handle_on(session, result, leaf.kind.is_weak)
         if isinstance(self.operation, Pipeline):
             split_stages(self.operation, self.cuts, place)
-        self.environment.restore()
         self.carries.publish()
         _mark_initial_reads(self.frame, carried)
 

@@ -1,7 +1,7 @@
 """Copying operations and regions with their values remapped.
 
-In: a module, an operation, region or block, and a map from old values to new ones. Out: copies with names and
-locations kept; the map gains everything defined inside.
+In: a module, an operation, region or block, and a map from old values to new ones. Out: copies with
+names and locations kept; the map gains everything defined inside.
 """
 
 from __future__ import annotations

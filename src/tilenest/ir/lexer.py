@@ -11,10 +11,13 @@ from dataclasses import dataclass
 
 from tilenest.errors import ParseError, SourceLocation
 
+# Possessive, or a long run of blanks before a stray character would be split in every way.
+_SPACE = r"(?:\s++|;[^\n]*+)*+"
 _TOKEN = re.compile(
-    r"""
-      (?P<space>   \s+ | ;[^\n]* )
-    | (?P<value>   %\w+ )
+    _SPACE
+    + r"""
+    (?:
+      (?P<value>   %\w+ )
     | (?P<record>  \#\w+ )
     | (?P<string>  "(?:[^"\\\n]|\\.)*" )
     | (?P<float>   nan:0x[0-9a-f]{16}\b | -inf\b
@@ -23,6 +26,8 @@ _TOKEN = re.compile(
     | (?P<integer> -?[0-9]+ )
     | (?P<name>    [^\W\d][\w.]* )
     | (?P<mark>    -> | [-{}()\[\]<>,=:|?@+*/%] )
+    | (?P<end>     \Z )
+    )
     """,
     re.VERBOSE,
 )
@@ -55,18 +60,20 @@ class Cursor:
 
     def _tokenize(self) -> list[Token]:
         tokens: list[Token] = []
-        position = 0
-        while position < len(self.text):
+        position, kind = 0, ""
+        while kind != "end":
             match = _TOKEN.match(self.text, position)
             if match is None:
-                bad = Token("mark", self.text[position], position)
-                raise self.error(f"the character {bad.text!r} has no meaning here", bad)
-            position = match.end()
-            kind = match.lastgroup or ""
-            if kind != "space":
-                tokens.append(Token(kind, match.group(), match.start()))
-        tokens.append(Token("end", "", len(self.text)))
+                raise self._stray(position)
+            position, kind = match.end(), match.lastgroup or ""
+            tokens.append(Token(kind, match[kind], match.start(kind)))
         return tokens
+
+    def _stray(self, position: int) -> ParseError:
+        start = re.compile(_SPACE).match(self.text, position)
+        assert start is not None, "the pattern matches the empty text"
+        bad = Token("mark", self.text[start.end()], start.end())
+        return self.error(f"the character {bad.text!r} has no meaning here", bad)
 
     def error(
         self, message: str, token: Token | None = None, remedy: str | None = None

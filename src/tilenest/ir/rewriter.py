@@ -151,6 +151,28 @@ class Rewriter:
         operation.attributes[name] = value
         self._changed(ChangeKind.ATTRIBUTES, operation)
 
+    def remove_result(self, operation: Operation, index: int) -> None:
+        """Drop a result that nothing uses."""
+        result = operation.results[index]
+        assert not result.has_uses, f"{operation.NAME}: result {index} is still used"
+        del operation.results[index]
+        for place, kept in enumerate(operation.results):
+            kept.index = place
+        self._changed(ChangeKind.OPERANDS, operation)
+
+    def replace_keeping_regions(self, operation: OpT, old: Operation) -> OpT:
+        """Put a detached op without regions where `old` is, with its regions and its uses."""
+        assert not operation.regions, "the new operation has regions of its own"
+        for result, value in zip(old.results, operation.results, strict=True):
+            value.name = value.name or result.name
+            self.replace_all_uses(result, value)
+        block, following = _block_of(old), old.next
+        old.detach()
+        operation.regions[:], old.regions[:] = old.regions, []
+        for region in operation.regions:
+            region.parent = operation
+        return self._insert(operation, block, following, old.location)
+
     # Movement ------------------------------------------------------------------------------
 
     def move_before(self, operation: Operation, anchor: Operation) -> None:

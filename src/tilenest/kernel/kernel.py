@@ -7,7 +7,7 @@ made for them; `compile` gives one variant with its stages' texts; `capture` the
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from types import FunctionType
 from typing import Any
 
@@ -15,13 +15,17 @@ from tilenest.errors import TargetError
 from tilenest.ir import Module
 from tilenest.kernel.compiled import Compiled
 from tilenest.kernel.declaration import Declaration
-from tilenest.runtime import Dispatcher, KernelSource, Variant
+from tilenest.runtime import Dispatcher, KernelSource, Variant, run_interpreted
 
 TARGETS = ("cpu", "interpret")
 
 
 class Kernel:
     """A tile kernel. Call it with arrays and scalars, in the order of its parameters."""
+
+    __name__: str
+    __qualname__: str
+    __wrapped__: Callable[..., None]
 
     def __init__(
         self, function: FunctionType, *, bounds: str = "zero", math: str = "strict"
@@ -36,16 +40,16 @@ class Kernel:
         self._count = len(self._declaration.parameters)
 
     def __call__(self, *arguments: Any, **configuration: Any) -> None:
-        """Run the kernel; it writes to its arguments."""
+        """Run the kernel, which writes to its arguments; `target=` runs it elsewhere."""
         if len(arguments) != self._count:
             arguments = self._declaration.arguments(arguments)
         if configuration:
-            if configuration.pop("target", "cpu") != "cpu":
-                raise TargetError(
-                    f"{self.__name__} is called with a target",
-                    f"write {self.__name__}.compile(..., target=...)(...)",
-                )
-            self._dispatcher(configuration).call(arguments)
+            target = checked_target(configuration.pop("target", "cpu"))
+            chosen = self._dispatcher(configuration)
+            if target == "interpret":
+                run_interpreted(chosen, arguments)
+            else:
+                chosen.call(arguments)
             return
         dispatcher = self._default
         if dispatcher is None:
@@ -54,11 +58,7 @@ class Kernel:
 
     def compile(self, *arguments: Any, target: str = "cpu", **configuration: Any) -> Compiled:
         """The variant for these arguments (or specs), made now."""
-        if target not in TARGETS:
-            raise TargetError(
-                f"{target!r} is not a target of this version",
-                f"use one of {', '.join(map(repr, TARGETS))}",
-            )
+        checked_target(target)
         dispatcher = self._dispatcher(configuration)
         specs = dispatcher.specs(self._declaration.arguments(arguments))
         return Compiled(dispatcher, dispatcher.variant(specs), target)
@@ -91,3 +91,11 @@ class Kernel:
             )
             found = self._dispatchers.setdefault(key, Dispatcher(source))
         return found
+
+
+def checked_target(target: object) -> str:
+    """The name of a target there is."""
+    if target in TARGETS:
+        return str(target)
+    known = ", ".join(map(repr, TARGETS))
+    raise TargetError(f"{target!r} is not a target of this version", f"use one of {known}")

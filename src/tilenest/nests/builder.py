@@ -165,10 +165,10 @@ class NestBuilder:
 
     def _level(self, position: int) -> None:
         is_innermost = position == len(self.loops)
-        if self.accumulators is None and self.op.folded_results:
-            if is_innermost or self.loops[position].dim in self.folded:
-                self._fold(position)
-                return
+        starts_fold = is_innermost or self.loops[position].dim in self.folded
+        if starts_fold and self.accumulators is None and self.op.folded_results:
+            self._fold(position)
+            return
         if is_innermost:
             self._body()
             return

@@ -48,6 +48,8 @@ class Emitter:
 
     def constant(self, value: bool | int | float, type_: Type) -> Value:
         """A number of the given scalar or vector type."""
+        if element_dtype(type_).is_float:
+            value = float(value)
         key = (repr(value), type_)
         found = self._constants.get(key)
         if found is None:

@@ -6,12 +6,12 @@ temporary."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tilenest.errors import DTypeError, ReadOnlyError, ShapeError
+from tilenest.errors import DTypeError, OverlapError, ReadOnlyError, ShapeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -50,7 +50,7 @@ def output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Arr
 def same_dtype(*arrays: Array | None) -> np.dtype[Any]:
     """The common dtype of all given arrays; mixing is an error."""
     given = [array.dtype for array in arrays if array is not None]
-    if any(dtype != given[0] for dtype in given):
+    if any(dtype is not given[0] and dtype != given[0] for dtype in given):
         names = ", ".join(str(dtype) for dtype in given)
         raise DTypeError(f"the arrays mix dtypes {names}", remedy="cast them to one dtype first")
     return given[0]
@@ -63,13 +63,15 @@ def floating(dtype: np.dtype[Any], what: str) -> np.dtype[Any]:
     raise DTypeError(f"{what} needs floats, not {dtype}", remedy="cast the input to float32")
 
 
-def broadcast(array: Array, shape: Sequence[int], name: str) -> Array:
-    """A read-only view of the given shape by NumPy's rules."""
+def broadcast(array: Array, shape: tuple[int, ...], name: str) -> Array:
+    """A read-only view of the given shape by NumPy's rules (the array itself when it has it)."""
+    if array.shape == shape:
+        return array
     try:
-        return np.broadcast_to(array, tuple(shape))
+        return np.broadcast_to(array, shape)
     except ValueError:
         raise ShapeError(
-            f"{name} of shape {array.shape} does not broadcast to {tuple(shape)}",
+            f"{name} of shape {array.shape} does not broadcast to {shape}",
             remedy="give it the result's trailing extents or extents of 1",
         ) from None
 
@@ -86,7 +88,7 @@ def normalized_axis(axis: int, rank: int) -> int:
 def rows_of(array: Array) -> Array:
     """All axes but the last as one: shape (rows, n). Copies only when the strides do not
     collapse."""
-    return array.reshape(row_shape(array.shape))
+    return array if array.ndim == 2 else array.reshape(row_shape(array.shape))
 
 
 def row_shape(shape: Sequence[int]) -> tuple[int, int]:
@@ -97,25 +99,23 @@ def row_shape(shape: Sequence[int]) -> tuple[int, int]:
     return rows, n
 
 
-class Destination:
-    """Where a kernel writes a result: the array itself reshaped, or a temporary copied back at the
-    end.
+def write(result: Array, shape: tuple[int, ...], launch: Callable[[Array], None]) -> Array:
+    """Run `launch` on the result seen with another shape.
 
-    A temporary is used when the wanted shape is no view of the array, or when the result would be
-    written while an input that shares its memory at other places is still read.
+    A temporary stands in where that shape is no view of the result, or where the kernel refuses
+    because an input shares the result's memory at other places.
     """
-
-    def __init__(self, array: Array, shape: Sequence[int], inputs: Sequence[Array | None]) -> None:
-        self.array = array
-        view = _view(array, tuple(shape))
-        clashes = any(other is not None and _clash(array, other) for other in inputs)
-        self.is_temporary = view is None or clashes
-        self.view = np.empty(tuple(shape), array.dtype) if view is None or clashes else view
-
-    def finish(self) -> Array:
-        if self.is_temporary:
-            self.array[...] = self.view.reshape(self.array.shape)
-        return self.array
+    view = result if result.shape == shape else _view(result, shape)
+    if view is not None:
+        try:
+            launch(view)
+        except OverlapError:
+            view = None
+    if view is None:
+        temporary = np.empty(shape, result.dtype)
+        launch(temporary)
+        result[...] = temporary.reshape(result.shape)
+    return result
 
 
 def _view(array: Array, shape: tuple[int, ...]) -> Array | None:
@@ -125,12 +125,3 @@ def _view(array: Array, shape: tuple[int, ...]) -> Array | None:
     except AttributeError:
         return None
     return view
-
-
-def _clash(array: Array, other: Array) -> bool:
-    same = (
-        array.ctypes.data == other.ctypes.data
-        and array.shape == other.shape
-        and array.strides == other.strides
-    )
-    return not same and np.may_share_memory(array, other) and np.shares_memory(array, other)

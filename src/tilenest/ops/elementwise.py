@@ -12,13 +12,13 @@ import numpy as np
 import tilenest as tn
 from tilenest.ops.arrays import (
     Array,
-    Destination,
     as_array,
     broadcast,
     floating,
     output,
     rows_of,
     same_dtype,
+    write,
 )
 from tilenest.ops.precision import wide
 
@@ -95,19 +95,16 @@ def _is_flat(*arrays: Array | None) -> bool:
 
 
 def _binary(of: Any, x: Array, y: Array, out: Array | None) -> Array:
-    shape = np.broadcast_shapes(x.shape, y.shape)
+    shape = x.shape if x.shape == y.shape else np.broadcast_shapes(x.shape, y.shape)
     result = output(out, shape, same_dtype(x, y))
     if result.size == 0:
         return result
     x, y = broadcast(x, shape, "x"), broadcast(y, shape, "y")
     if _is_flat(x, y, result):
-        target = Destination(result, (result.size,), (x, y))
-        _flat(target.view, x.reshape(-1), y.reshape(-1), of=of, block=_BLOCK)
-        return target.finish()
-    rows = rows_of(x)
-    target = Destination(result, rows.shape, (x, y))
-    _rows(target.view, rows, rows_of(y), of=of)
-    return target.finish()
+        flat_x, flat_y = x.reshape(-1), y.reshape(-1)
+        return write(result, flat_x.shape, lambda z: _flat(z, flat_x, flat_y, of=of, block=_BLOCK))
+    left, right = rows_of(x), rows_of(y)
+    return write(result, left.shape, lambda z: _rows(z, left, right, of=of))
 
 
 def add(x: object, y: object, *, out: Array | None = None) -> Array:
@@ -131,23 +128,17 @@ def gelu(
     """
     source = as_array(x, "x")
     floating(source.dtype, "gelu")
-    bias_array = None if bias is None else as_array(bias, "bias")
-    rest = (
-        None
-        if residual is None
-        else broadcast(as_array(residual, "residual"), source.shape, "residual")
-    )
-    result = output(out, source.shape, same_dtype(source, bias_array, rest))
+    shift = None if bias is None else as_array(bias, "bias")
+    rest = None if residual is None else as_array(residual, "residual")
+    result = output(out, source.shape, same_dtype(source, shift, rest))
     if result.size == 0:
         return result
-    if bias_array is None and _is_flat(source, rest, result):
-        target = Destination(result, (result.size,), (source, rest))
-        flat = None if rest is None else rest.reshape(-1)
-        _gelu_flat(target.view, source.reshape(-1), flat, block=_BLOCK)
-        return target.finish()
-    rows = rows_of(source)
-    if bias_array is not None:
-        bias_array = broadcast(bias_array, (rows.shape[1],), "bias")
-    target = Destination(result, rows.shape, (source, rest, bias_array))
-    _gelu_rows(target.view, rows, bias_array, None if rest is None else rows_of(rest))
-    return target.finish()
+    if rest is not None:
+        rest = broadcast(rest, source.shape, "residual")
+    if shift is None and _is_flat(source, rest, result):
+        flat, flat_rest = source.reshape(-1), None if rest is None else rest.reshape(-1)
+        return write(result, flat.shape, lambda z: _gelu_flat(z, flat, flat_rest, block=_BLOCK))
+    rows, rest_rows = rows_of(source), None if rest is None else rows_of(rest)
+    if shift is not None:
+        shift = broadcast(shift, rows.shape[1:], "bias")
+    return write(result, rows.shape, lambda z: _gelu_rows(z, rows, shift, rest_rows))

@@ -15,7 +15,7 @@ import tilenest as tn
 from tilenest.driver import host
 from tilenest.errors import DTypeError, ShapeError
 from tilenest.machine import Machine
-from tilenest.ops.arrays import Array, Destination, as_array, broadcast, output, same_dtype
+from tilenest.ops.arrays import Array, as_array, broadcast, output, same_dtype, write
 
 _ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
 
@@ -121,7 +121,8 @@ def matmul(
             f"a has {left.shape[-1]} columns and b has {right.shape[-2]} rows",
             remedy="make the inner extents equal",
         )
-    batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    is_single = left.ndim == right.ndim == 2
+    batch = () if is_single else np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     full = (*batch, left.shape[-2], right.shape[-1])
     shape = batch + full[len(batch) :][drop_row : 2 - drop_column]
     result = output(out, shape, dtype)
@@ -131,13 +132,15 @@ def matmul(
     rest = None
     if residual is not None:
         rest = broadcast(as_array(residual, "residual"), shape, "residual").reshape(full)
-    target = Destination(result, full, (left, right, bias_array, rest))
     left = broadcast(left, (*batch, *left.shape[-2:]), "a")
     right = broadcast(right, (*batch, *right.shape[-2:]), "b")
-    for index in np.ndindex(*batch):
-        piece = None if rest is None else rest[index]
-        _product(target.view[index], left[index], right[index], bias_array, piece, activation)
-    return target.finish()
+
+    def launch(target: Array) -> None:
+        for index in np.ndindex(*batch):
+            piece = None if rest is None else rest[index]
+            _product(target[index], left[index], right[index], bias_array, piece, activation)
+
+    return write(result, full, launch)
 
 
 def _product(

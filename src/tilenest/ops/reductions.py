@@ -7,13 +7,14 @@ number of threads."""
 from __future__ import annotations
 
 import builtins
+import math
 from typing import Any
 
 import numpy as np
 
 import tilenest as tn
 from tilenest.errors import DomainError
-from tilenest.ops.arrays import Array, as_array, normalized_axis, output
+from tilenest.ops.arrays import Array, as_array, normalized_axis, output, write
 from tilenest.ops.precision import wide
 
 _PIECE = 1 << 14
@@ -65,16 +66,18 @@ def _along(
     result = output(out, shape, dtype)
     if result.size == 0:
         return result
-    outer = int(np.prod(x.shape[:axis], dtype=np.int64))
-    inner = int(np.prod(x.shape[axis + 1 :], dtype=np.int64))
-    target = np.empty((outer, inner), dtype)
+    extent = x.shape[axis]
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if inner == 1:
-        _reduce_rows(target.reshape(-1), x.reshape(outer, x.shape[axis]), of=of, compute=compute)
-    else:
-        cube = x.reshape(outer, x.shape[axis], inner)
-        _reduce_columns(target, cube, of=of, compute=compute, block=builtins.min(_INNER, inner))
-    result[...] = target.reshape(shape)
-    return result
+        rows = x.reshape(outer, extent)
+        return write(result, (outer,), lambda y: _reduce_rows(y, rows, of=of, compute=compute))
+    cube = x.reshape(outer, extent, inner)
+    block = builtins.min(_INNER, inner)
+    return write(
+        result,
+        (outer, inner),
+        lambda y: _reduce_columns(y, cube, of=of, compute=compute, block=block),
+    )
 
 
 def _whole(x: Array, dtype: np.dtype[Any], of: Any, compute: Any, fill: Any) -> Array:

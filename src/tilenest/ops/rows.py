@@ -11,7 +11,6 @@ import numpy as np
 import tilenest as tn
 from tilenest.ops.arrays import (
     Array,
-    Destination,
     as_array,
     broadcast,
     floating,
@@ -20,6 +19,7 @@ from tilenest.ops.arrays import (
     row_shape,
     rows_of,
     same_dtype,
+    write,
 )
 from tilenest.ops.precision import wide
 
@@ -92,16 +92,14 @@ def softmax(x: object, axis: int = -1, mask: object = None, *, out: Array | None
     if source.ndim > 1 and axis != source.ndim - 1:
         moved = np.moveaxis(source, axis, -1)
         kept = None if keep is None else np.moveaxis(keep, axis, -1)
-        _softmax_rows(moved, kept, np.moveaxis(result, axis, -1), source)
+        _softmax_into(np.moveaxis(result, axis, -1), moved, kept)
         return result
-    _softmax_rows(source, keep, result, source)
-    return result
+    return _softmax_into(result, source, keep)
 
 
-def _softmax_rows(source: Array, keep: Array | None, result: Array, original: Array) -> None:
-    target = Destination(result, row_shape(source.shape), (source, keep, original))
-    _softmax(target.view, rows_of(source), None if keep is None else rows_of(keep))
-    target.finish()
+def _softmax_into(result: Array, source: Array, keep: Array | None) -> Array:
+    rows, kept_rows = rows_of(source), None if keep is None else rows_of(keep)
+    return write(result, row_shape(source.shape), lambda y: _softmax(y, rows, kept_rows))
 
 
 def _parameter(value: object, name: str, n: int) -> Array | None:
@@ -131,10 +129,12 @@ def layer_norm(
     result = output(out, source.shape, same_dtype(source, scale, shift, rest))
     if source.size == 0:
         return result
-    target = Destination(result, shape, (source, scale, shift, rest))
-    rows = None if rest is None else rows_of(rest)
-    _layer_norm(target.view, rows_of(source), scale, shift, rows, eps=float(eps))
-    return target.finish()
+    rows, rest_rows = rows_of(source), None if rest is None else rows_of(rest)
+    return write(
+        result,
+        shape,
+        lambda y: _layer_norm(y, rows, scale, shift, rest_rows, eps=float(eps)),
+    )
 
 
 def rms_norm(
@@ -148,6 +148,5 @@ def rms_norm(
     result = output(out, source.shape, same_dtype(source, scale))
     if source.size == 0:
         return result
-    target = Destination(result, shape, (source, scale))
-    _rms_norm(target.view, rows_of(source), scale, eps=float(eps))
-    return target.finish()
+    rows = rows_of(source)
+    return write(result, shape, lambda y: _rms_norm(y, rows, scale, eps=float(eps)))

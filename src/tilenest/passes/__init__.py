@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tilenest.ir import Function, Module
+from tilenest.ir import Function, Module, Rewriter
 from tilenest.machine import Machine
 from tilenest.passes.apply_schedules import apply_schedules
 from tilenest.passes.block_products import block_products
@@ -20,27 +20,28 @@ from tilenest.passes.join import join
 from tilenest.passes.lift import lift
 from tilenest.passes.lower_machine import lower_machine
 from tilenest.passes.pack import pack
-from tilenest.passes.simplify_machine import simplify_machine
 from tilenest.passes.serialize_pipelines import serialize_pipelines
+from tilenest.passes.simplify_machine import simplify_machine
 from tilenest.plan import Decision, Plan
-
 
 Step = Callable[[Module, Machine], Iterable[Decision]]
 
 
-def _each(run: Callable[[Function], Iterable[Decision]], form: str | None = None) -> Step:
+def _each(run: Callable[[Function, Rewriter], Iterable[Decision]], form: str | None = None) -> Step:
     """A step on functions that needs no machine; `form` is the form it leaves the module in."""
 
     def step(module: Module, _: Machine) -> list[Decision]:
-        decisions = [d for function in module.functions for d in run(function)]
+        decisions = [d for function in module.functions for d in run(function, Rewriter())]
         module.form = form or module.form
         return decisions
 
     return step
 
 
-def _each_on(run: Callable[[Function, Machine], Iterable[Decision]]) -> Step:
-    return lambda module, machine: [d for f in module.functions for d in run(f, machine)]
+def _each_on(run: Callable[[Function, Machine, Rewriter], Iterable[Decision]]) -> Step:
+    return lambda module, machine: [
+        d for f in module.functions for d in run(f, machine, Rewriter())
+    ]
 
 
 SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (

@@ -10,24 +10,24 @@ from dataclasses import replace
 
 from tilenest.analysis import is_inside, output_clips, ranges_of
 from tilenest.dialects import Access, MapReducePost
-from tilenest.ir import Function, Value, ViewType
+from tilenest.ir import Function, Rewriter, Value, ViewType
 from tilenest.layouts import DimRef, IndexExpr
 from tilenest.machine import Machine
 from tilenest.plan import Decision, plan_schedule
 
 
-def apply_schedules(function: Function, machine: Machine) -> list[Decision]:
+def apply_schedules(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
     """Schedule every op that has no schedule yet."""
     decisions: list[Decision] = []
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
-        _prove_inputs(op)
+        _prove_inputs(op, rewriter)
         if op.sched is None:
             op.attributes["sched"], decision = plan_schedule(op, machine)
             decisions.append(decision)
     return decisions
 
 
-def _prove_inputs(op: MapReducePost) -> None:
+def _prove_inputs(op: MapReducePost, rewriter: Rewriter) -> None:
     """Mark what the domain and the output's clip keep inside."""
     ranges = ranges_of(op.extents, op.symbols)
     clips = {
@@ -54,7 +54,7 @@ def _prove_inputs(op: MapReducePost) -> None:
             ):
                 access = replace(access, bounds="proven", fill=0)
         accesses.append(access)
-    op.attributes["input_access"] = tuple(accesses)
+    rewriter.set_attribute(op, "input_access", tuple(accesses))
 
 
 def _extent(view: Value, axis: int) -> int | None:

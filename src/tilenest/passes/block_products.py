@@ -13,14 +13,23 @@ from dataclasses import dataclass
 
 from tilenest.analysis import ancestor_in, output_clips
 from tilenest.dialects import Alloc, Apply, Extent, MapReducePost
-from tilenest.ir import INDEX, BufType, Builder, Function, Operation, OpResult, Value, ViewType
-from tilenest.layouts import DimRef
+from tilenest.ir import (
+    INDEX,
+    BufType,
+    Function,
+    Operation,
+    OpResult,
+    Rewriter,
+    Value,
+    ViewType,
+)
+from tilenest.layouts import DimRef, FloorDiv, Mod
 from tilenest.passes.index_ops import emit_index
 from tilenest.passes.pieces import clip_dim, is_identity
 from tilenest.plan import register_block_of
 
 
-def block_products(function: Function) -> tuple[()]:
+def block_products(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Pad and clip every contraction that accumulates in a buf of its own; nothing to decide."""
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         blocks = register_block_of(op)
@@ -30,8 +39,8 @@ def block_products(function: Function) -> tuple[()]:
         if not isinstance(accumulator.owner, Alloc) or not is_identity(op.access("output", 0), 2):
             continue
         product = _Product(op, accumulator, accumulator.owner)
-        _clip_cells(product)
-        _pad(product, blocks)
+        _clip_cells(product, rewriter)
+        _pad(product, blocks, rewriter)
     return ()
 
 
@@ -54,9 +63,12 @@ class _Product:
 # Padding ---------------------------------------------------------------------------------------
 
 
-def _pad(product: _Product, blocks: tuple[int, int]) -> None:
+def _pad(product: _Product, blocks: tuple[int, int], rewriter: Rewriter) -> None:
     op = product.op
-    rounded = [-(-op.extents[d] // blocks[d]) * blocks[d] for d in range(2)]
+    rounded = [
+        -(-op.extents[d] // blocks[d]) * blocks[d] if _is_in_panels(op, d) else op.extents[d]
+        for d in range(2)
+    ]
     if list(op.extents[:2]) == rounded or product.others is None:
         return
     if any(
@@ -67,13 +79,23 @@ def _pad(product: _Product, blocks: tuple[int, int]) -> None:
     assert isinstance(type_, BufType)
     fresh = Alloc(result_types=[BufType(type_.dtype, tuple(rounded))])
     fresh.result.name = product.accumulator.name
-    Builder.before_op(product.alloc).insert(fresh)
-    product.accumulator.replace_all_uses_with(fresh.result)
-    product.alloc.erase()
-    op.attributes["extents"] = (*rounded, op.extents[2])
+    rewriter.builder_before(product.alloc).insert(fresh)
+    rewriter.replace_all_uses(product.accumulator, fresh.result)
+    rewriter.erase(product.alloc)
+    rewriter.set_attribute(op, "extents", (*rounded, op.extents[2]))
     for user in list(fresh.result.users):
         if isinstance(user, MapReducePost) and _is_fill(user, fresh.result):
-            user.attributes["extents"] = tuple(rounded)
+            rewriter.set_attribute(user, "extents", tuple(rounded))
+
+
+def _is_in_panels(op: MapReducePost, dim: int) -> bool:
+    """Whether whole blocks along `dim` stay inside everything that is read there."""
+    return all(
+        isinstance(result, FloorDiv | Mod)
+        for access in op.input_access
+        for result in access.map.results
+        if result.dim_mask >> dim & 1
+    )
 
 
 def _is_fill(op: MapReducePost, accumulator: Value) -> bool:
@@ -91,7 +113,7 @@ def _is_fill(op: MapReducePost, accumulator: Value) -> bool:
 # Clipping --------------------------------------------------------------------------------------
 
 
-def _clip_cells(product: _Product) -> None:
+def _clip_cells(product: _Product, rewriter: Rewriter) -> None:
     others = product.others
     if others is None:
         return
@@ -108,12 +130,14 @@ def _clip_cells(product: _Product) -> None:
         return
     (reader,) = readers
     for axis in range(2):
-        bound = _bound_of(product, reader, axis)
+        bound = _bound_of(product, reader, axis, rewriter)
         if bound is not None:
-            clip_dim(product.op, axis, bound)
+            clip_dim(product.op, axis, bound, rewriter)
 
 
-def _bound_of(product: _Product, reader: MapReducePost, axis: int) -> Value | None:
+def _bound_of(
+    product: _Product, reader: MapReducePost, axis: int, rewriter: Rewriter
+) -> Value | None:
     """How many rows (or columns) of the accumulator the reader keeps, at run time."""
     dims = {
         reader.access("input", i).map.results[axis]
@@ -125,11 +149,13 @@ def _bound_of(product: _Product, reader: MapReducePost, axis: int) -> Value | No
     (dim,) = dims
     for clip in output_clips(reader):
         if DimRef(clip.dim) == dim:
-            return _emit_bound(product, reader, clip.axis, clip.dim)
+            return _emit_bound(product, reader, clip.axis, clip.dim, rewriter)
     return None
 
 
-def _emit_bound(product: _Product, reader: MapReducePost, axis: int, dim: int) -> Value | None:
+def _emit_bound(
+    product: _Product, reader: MapReducePost, axis: int, dim: int, rewriter: Rewriter
+) -> Value | None:
     block = product.alloc.parent
     assert block is not None
     anchor = ancestor_in(block, product.op)
@@ -138,7 +164,7 @@ def _emit_bound(product: _Product, reader: MapReducePost, axis: int, dim: int) -
         return None
     view = reader.outputs[0]
     assert isinstance(view.type, ViewType)
-    builder = Builder.before_op(anchor)
+    builder = rewriter.builder_before(anchor)
     extent = builder.insert(Extent(view=view, axis=axis, result_types=[INDEX])).result
     offset = reader.access("output", 0).map.results[axis] - DimRef(dim)
     start = emit_index(builder, offset, reader.symbols)

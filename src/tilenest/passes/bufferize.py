@@ -17,6 +17,7 @@ when that value has no other later use.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tilenest.analysis import ancestor_in, uses_after
 from tilenest.dialects import Access, Alloc, If, MapReducePost, Read, Serial
@@ -27,35 +28,36 @@ from tilenest.ir import (
     Function,
     Operation,
     OpResult,
+    Rewriter,
     ScalarType,
     TileType,
     Type,
     Value,
     element_dtype,
 )
-from tilenest.layouts import AffineMap, DimRef
+from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
 from tilenest.passes.claims import Claims
 from tilenest.passes.pieces import insert_copy
 
 
-def bufferize(function: Function) -> tuple[()]:
+def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Rewrite one function in place; there is nothing to decide."""
-    _convert(function.body, Claims())
+    _convert(function.body, Claims(), rewriter)
     return ()
 
 
-def _convert(block: Block, claims: Claims) -> None:
+def _convert(block: Block, claims: Claims, rewriter: Rewriter) -> None:
     for op in block.operations:
         match op:
             case MapReducePost():
-                _convert_work(op, claims)
+                _convert_work(op, claims, rewriter)
             case Serial():
-                _convert_loop(op, claims)
+                _convert_loop(op, claims, rewriter)
             case If():
-                _convert_branches(op, claims)
+                _convert_branches(op, claims, rewriter)
             case _:
                 for region in op.regions:
-                    _convert(region.block, claims)
+                    _convert(region.block, claims, rewriter)
 
 
 def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
@@ -68,11 +70,12 @@ def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
 # Work ------------------------------------------------------------------------------------------
 
 
-def _convert_work(op: MapReducePost, claims: Claims) -> None:
+def _convert_work(op: MapReducePost, claims: Claims, rewriter: Rewriter) -> None:
     """Results become outputs; a scalar is read back from its buf."""
     if not op.results:
         return
-    before, after = Builder.before_op(op), Builder.after_op(op)
+    _read_units_at_zero(op, rewriter)
+    before, after = rewriter.builder_before(op), rewriter.builder_after(op)
     accesses: list[Access] = []
     outputs: list[Value] = []
     for j, result in enumerate(op.results):
@@ -81,39 +84,53 @@ def _convert_work(op: MapReducePost, claims: Claims) -> None:
         if isinstance(result.type, ScalarType):
             accesses.append(Access(AffineMap(op.rank, len(op.symbols), ())))
             read = after.insert(Read(buffer=buf, result_types=[result.type]))
-            result.replace_all_uses_with(read.result)
+            rewriter.replace_all_uses(result, read.result)
         else:
-            kept = tuple(DimRef(d) for d in op.spec(j).dims)
+            kept = tuple(_coordinate(op, d) for d in op.spec(j).dims)
             accesses.append(Access(AffineMap(op.rank, len(op.symbols), kept)))
-            result.replace_all_uses_with(buf)
-    op.results.clear()
-    op.set_group("outputs", outputs)
-    op.attributes["output_access"] = tuple(accesses)
+            rewriter.replace_all_uses(result, buf)
+    for j in reversed(range(len(op.results))):
+        rewriter.remove_result(op, j)
+    rewriter.set_operands(op, "outputs", outputs)
+    rewriter.set_attribute(op, "output_access", tuple(accesses))
+
+
+def _coordinate(op: MapReducePost, dim: int) -> IndexExpr:
+    return Const(0) if op.extents[dim] == 1 else DimRef(dim)
+
+
+def _read_units_at_zero(op: MapReducePost, rewriter: Rewriter) -> None:
+    """Spell the coordinate of a dim of extent 1 as 0 everywhere, so that equal places look equal."""
+    units = [_coordinate(op, d) for d in range(op.rank)]
+    for name in ("input_access", "seed_access", "post_access"):
+        accesses: tuple[Access, ...] = op.attributes[name]
+        spelled = tuple(replace(a, map=a.map.with_dims(units, op.rank)) for a in accesses)
+        rewriter.set_attribute(op, name, spelled)
 
 
 # Loops -----------------------------------------------------------------------------------------
 
 
-def _convert_loop(op: Serial, claims: Claims) -> None:
+def _convert_loop(op: Serial, claims: Claims, rewriter: Rewriter) -> None:
     carried = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
     body = op.body
-    bufs = {i: _carry_buf(op, i, claims) for i in carried}
+    bufs = {i: _carry_buf(op, i, claims, rewriter) for i in carried}
     for i in carried:
         claims.claim(body.terminator.operands[i], bufs[i], body.arguments[op.rank + i], body)
     for i in carried:
-        body.arguments[op.rank + i].replace_all_uses_with(bufs[i])
-    _convert(body, claims)
+        rewriter.replace_all_uses(body.arguments[op.rank + i], bufs[i])
+    _convert(body, claims, rewriter)
     moves = [(body.terminator.operands[i], bufs[i]) for i in carried]
-    _copy_together(moves, Builder.before_op(body.terminator))
+    _copy_together(moves, rewriter.builder_before(body.terminator))
     for i in reversed(carried):
-        op.results[i].replace_all_uses_with(bufs[i])
-        _drop_carry(op, i)
+        rewriter.replace_all_uses(op.results[i], bufs[i])
+        _drop_carry(op, i, rewriter)
 
 
-def _carry_buf(op: Serial, position: int, claims: Claims) -> Value:
+def _carry_buf(op: Serial, position: int, claims: Claims, rewriter: Rewriter) -> Value:
     """Where the state lives: a claimed buf, its initial value's, or a new one."""
     initial, result = op.initial[position], op.results[position]
-    builder = Builder.before_op(op)
+    builder = rewriter.builder_before(op)
     buf = claims.taken(result)
     if buf is None and _may_take_over(initial, op):
         return initial
@@ -125,7 +142,7 @@ def _carry_buf(op: Serial, position: int, claims: Claims) -> Value:
 
 
 def _may_take_over(initial: Value, op: Serial) -> bool:
-    """Whether the initial buf is made here and nothing but this loop's state sees it from now on."""
+    """Whether the initial buf is made here and only this loop's state sees it from now on."""
     if not isinstance(initial, OpResult) or not isinstance(initial.owner, Alloc):
         return False
     if initial.owner.parent is not op.parent or uses_after(initial, op):
@@ -156,31 +173,25 @@ def _shape(buf: Value) -> tuple[int, ...]:
     return buf.type.shape
 
 
-def _drop_carry(op: Serial, position: int) -> None:
-    _drop_yield(op.body, position)
-    op.body.remove_argument(op.rank + position)
-    op.set_group("initial", [v for i, v in enumerate(op.initial) if i != position])
-    _drop_result(op, position)
+def _drop_carry(op: Serial, position: int, rewriter: Rewriter) -> None:
+    _drop_yield(op.body, position, rewriter)
+    rewriter.remove_argument(op.body, op.rank + position)
+    rewriter.set_operands(op, "initial", [v for i, v in enumerate(op.initial) if i != position])
+    rewriter.remove_result(op, position)
 
 
-def _drop_yield(block: Block, position: int) -> None:
-    values = block.terminator.operands
-    block.terminator.set_group("values", [v for i, v in enumerate(values) if i != position])
-
-
-def _drop_result(op: Operation, position: int) -> None:
-    removed = op.results.pop(position)
-    assert not removed.has_uses
-    for i, result in enumerate(op.results):
-        result.index = i
+def _drop_yield(block: Block, position: int, rewriter: Rewriter) -> None:
+    end = block.terminator
+    kept = [value for i, value in enumerate(end.operands) if i != position]
+    rewriter.set_operands(end, "values", kept)
 
 
 # Branches --------------------------------------------------------------------------------------
 
 
-def _convert_branches(op: If, claims: Claims) -> None:
+def _convert_branches(op: If, claims: Claims, rewriter: Rewriter) -> None:
     tiles = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
-    builder = Builder.before_op(op)
+    builder = rewriter.builder_before(op)
     bufs = {
         i: claims.taken(op.results[i]) or _allocate(builder, op.results[i].type, op.results[i].name)
         for i in tiles
@@ -188,14 +199,14 @@ def _convert_branches(op: If, claims: Claims) -> None:
     for block in _blocks(op):
         for i in tiles:
             claims.claim(block.terminator.operands[i], bufs[i], None, block)
-        _convert(block, claims)
+        _convert(block, claims, rewriter)
         moves = [(block.terminator.operands[i], bufs[i]) for i in tiles]
-        _copy_together(moves, Builder.before_op(block.terminator))
+        _copy_together(moves, rewriter.builder_before(block.terminator))
         for i in reversed(tiles):
-            _drop_yield(block, i)
+            _drop_yield(block, i, rewriter)
     for i in reversed(tiles):
-        op.results[i].replace_all_uses_with(bufs[i])
-        _drop_result(op, i)
+        rewriter.replace_all_uses(op.results[i], bufs[i])
+        rewriter.remove_result(op, i)
 
 
 def _blocks(op: Operation) -> Iterator[Block]:

@@ -30,8 +30,16 @@ from tilenest.dialects import (
     Serial,
     Stride,
 )
-from tilenest.ir import INDEX, Block, Builder, Function, Operation, Value, ViewType, inline_block
-from tilenest.passes.pieces import replace_op
+from tilenest.ir import (
+    INDEX,
+    Block,
+    Function,
+    Operation,
+    Rewriter,
+    Value,
+    ViewType,
+    inline_block,
+)
 
 _SCALAR_OPS = (Apply, Cast, Bitcast, Constant, Extent, Stride)
 _FOLDERS: dict[str, Callable[..., int]] = {
@@ -46,39 +54,39 @@ _FOLDERS: dict[str, Callable[..., int]] = {
 }
 
 
-def canonicalize(function: Function) -> tuple[()]:
+def canonicalize(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Simplify one function in place until nothing changes; there is nothing to decide."""
-    while _simplify_block(function.body, {}):
+    while _simplify_block(function.body, {}, rewriter):
         pass
     return ()
 
 
-def _simplify_block(block: Block, known: dict[object, Value]) -> bool:
+def _simplify_block(block: Block, known: dict[object, Value], rewriter: Rewriter) -> bool:
     """One walk down, folding and sharing, then one walk up, dropping what is dead."""
     changed = False
     seen = dict(known)
     for op in block.operations:
         if op.parent is not block:
             continue
-        if _fold(op) or _share(op, seen):
+        if _fold(op, rewriter) or _share(op, seen, rewriter):
             changed = True
             continue
         isolated = isinstance(op, MapReducePost)
         for region in op.regions:
             for nested in region.blocks:
-                changed |= _simplify_block(nested, {} if isolated else seen)
-        changed |= _simplify_nest(op)
+                changed |= _simplify_block(nested, {} if isolated else seen, rewriter)
+        changed |= _simplify_nest(op, rewriter)
     for op in reversed(block.operations):
         if is_pure(op) and not any(result.has_uses for result in op.results):
-            op.erase()
+            rewriter.erase(op)
             changed = True
     for op in block.operations:
         if isinstance(op, MapReducePost):
-            changed |= _drop_unread_inputs(op)
+            changed |= _drop_unread_inputs(op, rewriter)
     return changed
 
 
-def _share(op: Operation, seen: dict[object, Value]) -> bool:
+def _share(op: Operation, seen: dict[object, Value], rewriter: Rewriter) -> bool:
     if not isinstance(op, _SCALAR_OPS):
         return False
     attributes = tuple((name, type(v), repr(v)) for name, v in op.attributes.items())
@@ -86,91 +94,91 @@ def _share(op: Operation, seen: dict[object, Value]) -> bool:
     first = seen.setdefault(key, op.results[0])
     if first is op.results[0]:
         return False
-    replace_op(op, [first])
+    rewriter.replace_op(op, [first])
     return True
 
 
-def _fold(op: Operation) -> bool:
+def _fold(op: Operation, rewriter: Rewriter) -> bool:
     """Replace `op` by something simpler; True when it is gone."""
     match op:
         case Apply() if op.result.type is INDEX:
-            return _fold_index(op)
+            return _fold_index(op, rewriter)
         case Extent():
             assert isinstance(op.view.type, ViewType)
-            return _become_constant(op, op.view.type.shape[op.axis])
+            return _become_constant(op, op.view.type.shape[op.axis], rewriter)
         case Stride():
             assert isinstance(op.view.type, ViewType)
-            return _become_constant(op, op.view.type.strides[op.axis])
+            return _become_constant(op, op.view.type.strides[op.axis], rewriter)
         case If():
-            return _fold_if(op)
+            return _fold_if(op, rewriter)
         case _:
             return False
 
 
-def _become_constant(op: Operation, value: int | None) -> bool:
+def _become_constant(op: Operation, value: int | None, rewriter: Rewriter) -> bool:
     if value is None or not -(1 << 63) <= value < 1 << 63:
         return False
     constant = Constant(value=value, result_types=[op.results[0].type])
-    replace_op(op, [Builder.before_op(op).insert(constant).result])
+    rewriter.replace_op(op, [rewriter.builder_before(op).insert(constant).result])
     return True
 
 
-def _fold_index(op: Apply) -> bool:
+def _fold_index(op: Apply, rewriter: Rewriter) -> bool:
     numbers = [constant_of(argument) for argument in op.arguments]
     folder = _FOLDERS.get(op.function)
     if folder is not None and all(number is not None for number in numbers):
-        return _become_constant(op, folder(*numbers))
+        return _become_constant(op, folder(*numbers), rewriter)
     if op.function in ("minimum", "maximum") and op.arguments[0] is op.arguments[1]:
-        replace_op(op, [op.arguments[0]])
+        rewriter.replace_op(op, [op.arguments[0]])
         return True
     neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}.get(op.function)
     if neutral is not None and numbers[1] == neutral:
-        replace_op(op, [op.arguments[0]])
+        rewriter.replace_op(op, [op.arguments[0]])
         return True
     if op.function in ("add", "mul") and numbers[0] == neutral:
-        replace_op(op, [op.arguments[1]])
+        rewriter.replace_op(op, [op.arguments[1]])
         return True
     return False
 
 
-def _fold_if(op: If) -> bool:
+def _fold_if(op: If, rewriter: Rewriter) -> bool:
     condition = constant_of(op.condition)
     if condition is None:
         return False
     taken = op.regions[0 if condition else 1].block
-    replace_op(op, inline_block(taken, [], Builder.before_op(op)))
+    rewriter.replace_op(op, inline_block(taken, [], rewriter.builder_before(op)))
     return True
 
 
 # Nests -----------------------------------------------------------------------------------------
 
 
-def _simplify_nest(op: Operation) -> bool:
+def _simplify_nest(op: Operation, rewriter: Rewriter) -> bool:
     """Drop carries that never change; inline what runs once. True when something changed."""
     if not isinstance(op, Nest) or op.parent is None:
         return False
     if all(count == 1 for count in trip_counts(op)):
-        return _inline_once(op)
+        return _inline_once(op, rewriter)
     if isinstance(op, Serial | Reduce):
-        return _drop_constant_carries(op)
+        return _drop_constant_carries(op, rewriter)
     return False
 
 
-def _inline_once(op: Nest) -> bool:
+def _inline_once(op: Nest, rewriter: Rewriter) -> bool:
     if isinstance(op, Parallel) and op.parent_op is None:
         return False
-    builder = Builder.before_op(op)
+    builder = rewriter.builder_before(op)
     carried = [] if isinstance(op, Parallel) else list(op.initial)  # type: ignore[attr-defined]  # all others carry
     arguments = [*op.lower, *carried]
     results: list[Value] = []
     for region in op.regions:
         results = inline_block(region.block, arguments, builder)
         arguments += results
-    replace_op(op, [] if isinstance(op, Parallel) else results)
+    rewriter.replace_op(op, [] if isinstance(op, Parallel) else results)
     return True
 
 
-def _drop_constant_carries(op: Serial | Reduce) -> bool:
+def _drop_constant_carries(op: Serial | Reduce, rewriter: Rewriter) -> bool:
     """A state handed on unchanged is its initial value; one nobody reads at all is dropped."""
     changed = False
     block = op.body
@@ -178,11 +186,11 @@ def _drop_constant_carries(op: Serial | Reduce) -> bool:
         argument = block.arguments[op.rank + i]
         following = block.terminator.operands[i]
         if following is argument or following is op.initial[i]:
-            argument.replace_all_uses_with(op.initial[i])
-            op.results[i].replace_all_uses_with(op.initial[i])
+            rewriter.replace_all_uses(argument, op.initial[i])
+            rewriter.replace_all_uses(op.results[i], op.initial[i])
         elif op.results[i].has_uses or not _feeds_only_itself(argument, block, i):
             continue
-        _remove_carry(op, i)
+        _remove_carry(op, i, rewriter)
         changed = True
     return changed
 
@@ -201,22 +209,19 @@ def _feeds_only_itself(argument: Value, block: Block, position: int) -> bool:
     return False
 
 
-def _remove_carry(op: Serial | Reduce, position: int) -> None:
+def _remove_carry(op: Serial | Reduce, position: int, rewriter: Rewriter) -> None:
     terminator = op.body.terminator
     kept = [v for i, v in enumerate(terminator.operands) if i != position]
-    terminator.set_group("values", kept)
-    op.body.remove_argument(op.rank + position)
-    op.set_group("initial", [v for i, v in enumerate(op.initial) if i != position])
-    removed = op.results.pop(position)
-    assert not removed.has_uses
-    for i, result in enumerate(op.results):
-        result.index = i
+    rewriter.set_operands(terminator, "values", kept)
+    rewriter.remove_argument(op.body, op.rank + position)
+    rewriter.set_operands(op, "initial", [v for i, v in enumerate(op.initial) if i != position])
+    rewriter.remove_result(op, position)
 
 
 # Work ------------------------------------------------------------------------------------------
 
 
-def _drop_unread_inputs(op: MapReducePost) -> bool:
+def _drop_unread_inputs(op: MapReducePost, rewriter: Rewriter) -> bool:
     """Inputs whose element the region never uses."""
     first = op.rank
     unread = [
@@ -228,9 +233,9 @@ def _drop_unread_inputs(op: MapReducePost) -> bool:
     if not unread:
         return False
     for i in reversed(unread):
-        op.fold_block.remove_argument(first + i)
+        rewriter.remove_argument(op.fold_block, first + i)
     kept = [i for i in range(len(op.inputs)) if i not in unread]
     accesses = tuple(op.access("input", i) for i in kept)
-    op.set_group("inputs", [op.inputs[i] for i in kept])
-    op.attributes["input_access"] = accesses
+    rewriter.set_operands(op, "inputs", [op.inputs[i] for i in kept])
+    rewriter.set_attribute(op, "input_access", accesses)
     return True

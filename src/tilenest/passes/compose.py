@@ -1,4 +1,4 @@
-"""The composer: grows the region of one map_reduce by evaluating values at coordinates of its domain.
+"""The composer: grows the region of one map_reduce by evaluating values at its coordinates.
 
 In: a loop domain and a rule that says which producers to inline. Asked for `element(value,
 coordinates)`, it inlines the region of a pointwise producer at those coordinates, or makes the
@@ -249,7 +249,7 @@ class Composer:
         raise AssertionError("the block has no terminator")
 
     def input_element(self, value: Value, access: Access) -> Value:
-        """The element an input contributes: inlined where proven inside, else read with its fill."""
+        """The element of an input: inlined where proven inside, else read with its fill."""
         if access.bounds == "proven":
             return self.element(value, access.map.results)
         return self.read(value, access)

@@ -17,27 +17,27 @@ from dataclasses import replace
 
 from tilenest.analysis import offset_step
 from tilenest.dialects import Access, Constant, MapReducePost, ResultSpec
-from tilenest.ir import INDEX, Block, Builder, Function
+from tilenest.ir import INDEX, Block, Builder, Function, Rewriter
 from tilenest.layouts import Const, DimRef, IndexExpr
 
 _GROUPS = ("input", "seed", "post", "output")
 
 
-def flatten(function: Function) -> tuple[()]:
+def flatten(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Simplify the domain of every op that has no schedule yet; there is nothing to decide."""
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         if op.sched is not None or op.clipped:
             continue
-        _drop_unit_dims(op)
+        _drop_unit_dims(op, rewriter)
         while (dim := _collapsible_dim(op)) is not None:
-            _collapse(op, dim)
+            _collapse(op, dim, rewriter)
     return ()
 
 
 # Loops of extent 1 -----------------------------------------------------------------------------
 
 
-def _drop_unit_dims(op: MapReducePost) -> None:
+def _drop_unit_dims(op: MapReducePost, rewriter: Rewriter) -> None:
     kept = [d for d, extent in enumerate(op.extents) if extent != 1]
     if len(kept) == op.rank:
         return
@@ -47,21 +47,21 @@ def _drop_unit_dims(op: MapReducePost) -> None:
     dropped = [d for d in range(op.rank) if d not in kept]
     for region in op.regions:
         for d in reversed(dropped):
-            _drop_index(region.block, d)
+            _drop_index(region.block, d, rewriter)
     specs = tuple(
         replace(spec, dims=tuple(kept.index(d) for d in spec.dims if d in kept))
         for spec in op.specs
     )
-    _reshape(op, [op.extents[d] for d in kept], replaced, specs)
+    _reshape(op, [op.extents[d] for d in kept], replaced, specs, rewriter)
 
 
-def _drop_index(block: Block, position: int) -> None:
+def _drop_index(block: Block, position: int, rewriter: Rewriter) -> None:
     argument = block.arguments[position]
     if argument.has_uses:
         builder = Builder(block, block.operations.first)
         zero = builder.insert(Constant(value=0, result_types=[INDEX]))
-        argument.replace_all_uses_with(zero.result)
-    block.remove_argument(position)
+        rewriter.replace_all_uses(argument, zero.result)
+    rewriter.remove_argument(block, position)
 
 
 def _reshape(
@@ -69,14 +69,15 @@ def _reshape(
     extents: Sequence[int],
     dims: Sequence[IndexExpr],
     specs: tuple[ResultSpec, ...],
+    rewriter: Rewriter,
 ) -> None:
     """Replace the loop dims in every access by expressions over the new ones."""
     for group in _GROUPS:
         name = f"{group}_access"
         accesses: tuple[Access, ...] = op.attributes[name]
         op.attributes[name] = tuple(_over(access, dims, len(extents)) for access in accesses)
-    op.attributes["extents"] = tuple(extents)
-    op.attributes["specs"] = specs
+    rewriter.set_attribute(op, "extents", tuple(extents))
+    rewriter.set_attribute(op, "specs", specs)
 
 
 def _over(access: Access, dims: Sequence[IndexExpr], rank: int) -> Access:
@@ -109,13 +110,13 @@ def _collapsible_dim(op: MapReducePost) -> int | None:
     return None
 
 
-def _collapse(op: MapReducePost, dim: int) -> None:
+def _collapse(op: MapReducePost, dim: int, rewriter: Rewriter) -> None:
     inner = op.extents[dim + 1]
     run = DimRef(dim)
     dims: list[IndexExpr] = [DimRef(d) for d in range(dim)]
     dims += [run // inner, run % inner]
     dims += [DimRef(d - 1) for d in range(dim + 2, op.rank)]
     extents = [*op.extents[:dim], op.extents[dim] * inner, *op.extents[dim + 2 :]]
-    op.fold_block.remove_argument(dim + 1)
+    rewriter.remove_argument(op.fold_block, dim + 1)
     specs = tuple(replace(spec, dims=tuple(range(len(extents)))) for spec in op.specs)
-    _reshape(op, extents, dims, specs)
+    _reshape(op, extents, dims, specs, rewriter)

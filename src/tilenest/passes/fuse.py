@@ -14,22 +14,21 @@ from collections.abc import Collection
 
 from tilenest.analysis import constant_of, is_splat
 from tilenest.dialects import Access, Constant, MapReducePost
-from tilenest.ir import Builder, Function, Operation, OpResult, Region, clone_region
+from tilenest.ir import Function, Operation, OpResult, Region, Rewriter, clone_region
 from tilenest.layouts import AffineMap, DimRef
 from tilenest.passes.compose import Composer
-from tilenest.passes.pieces import replace_op
 from tilenest.plan import Decision, plan_edges
 
 
-def fuse(function: Function) -> tuple[Decision, ...]:
+def fuse(function: Function, rewriter: Rewriter) -> tuple[Decision, ...]:
     """Rebuild every op that stays and reads an inlined producer."""
     plan = plan_edges(function)
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
-        _seed_with_scalars(op)
+        _seed_with_scalars(op, rewriter)
         if op not in plan.inlined and _reads_any(op, plan.inlined):
-            rebuild(op, plan.inlined)
+            rebuild(op, plan.inlined, rewriter)
     for producer in reversed([op for op in function.walk() if op in plan.inlined]):
-        producer.erase()
+        rewriter.erase(producer)
     return plan.decisions
 
 
@@ -37,7 +36,7 @@ def _reads_any(op: MapReducePost, inlined: Collection[Operation]) -> bool:
     return any(isinstance(v, OpResult) and v.owner in inlined for v in op.inputs)
 
 
-def _seed_with_scalars(op: MapReducePost) -> None:
+def _seed_with_scalars(op: MapReducePost, rewriter: Rewriter) -> None:
     """A seed whose elements are all one scalar is that scalar."""
     seeds, accesses = list(op.seeds), list(op.seed_access)
     for i, seed in enumerate(seeds):
@@ -47,16 +46,16 @@ def _seed_with_scalars(op: MapReducePost) -> None:
         number = constant_of(scalar)
         if number is not None:
             constant = Constant(value=number, result_types=[scalar.type])
-            scalar = Builder.before_op(op).insert(constant).result
+            scalar = rewriter.builder_before(op).insert(constant).result
         seeds[i] = scalar
         accesses[i] = Access(AffineMap(op.rank, len(op.symbols), ()))
     if seeds == op.seeds:
         return
-    op.set_group("seeds", seeds)
-    op.attributes["seed_access"] = tuple(accesses)
+    rewriter.set_operands(op, "seeds", seeds)
+    rewriter.set_attribute(op, "seed_access", tuple(accesses))
 
 
-def rebuild(op: MapReducePost, inlined: Collection[Operation]) -> MapReducePost:
+def rebuild(op: MapReducePost, inlined: Collection[Operation], rewriter: Rewriter) -> MapReducePost:
     """Replace `op` by one that evaluates the inlined producers itself."""
     composer = Composer(op.extents, lambda producer: producer in inlined)
     composer.location(op.location)
@@ -95,6 +94,6 @@ def rebuild(op: MapReducePost, inlined: Collection[Operation]) -> MapReducePost:
         regions=[Region([block]), *(clone_region(region, {}) for region in op.regions[1:])],
         location=op.location,
     )
-    Builder.before_op(op).insert(fresh)
-    replace_op(op, fresh.results)
+    rewriter.builder_before(op).insert(fresh)
+    rewriter.replace_op(op, fresh.results)
     return fresh

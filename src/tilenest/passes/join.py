@@ -14,19 +14,19 @@ from dataclasses import replace
 
 from tilenest.dialects import Access, MapReducePost, ResultSpec
 from tilenest.ir import (
-    Builder,
     Function,
     Region,
+    Rewriter,
     Type,
     Value,
     clone_region,
 )
 from tilenest.layouts import DimRef, IndexExpr
-from tilenest.passes.compose import Composer
+from tilenest.passes.compose import Composer, never
 from tilenest.plan import Decision, Epilogue, Join, plan_epilogue, plan_join
 
 
-def join(function: Function) -> list[Decision]:
+def join(function: Function, rewriter: Rewriter) -> list[Decision]:
     """Apply joins, then epilogues, until there are none."""
     decisions: list[Decision] = []
     while (found := plan_join(function)) is not None:
@@ -39,7 +39,7 @@ def join(function: Function) -> list[Decision]:
                 found.producer.location,
             )
         )
-        _apply_join(found)
+        _apply_join(found, rewriter)
     while (epilogue := plan_epilogue(function)) is not None:
         decisions.append(
             Decision(
@@ -50,7 +50,7 @@ def join(function: Function) -> list[Decision]:
                 epilogue.fold.location,
             )
         )
-        _apply_epilogue(epilogue)
+        _apply_epilogue(epilogue, rewriter)
     return decisions
 
 
@@ -62,7 +62,7 @@ def _subject(op: MapReducePost) -> str:
 # Joins -----------------------------------------------------------------------------------------
 
 
-def _apply_join(found: Join) -> None:
+def _apply_join(found: Join, rewriter: Rewriter) -> None:
     producer, consumer = found.producer, found.consumer
     composer = Composer(consumer.extents, lambda op: op is producer)
     composer.location(consumer.location)
@@ -94,10 +94,10 @@ def _apply_join(found: Join) -> None:
         ],
         location=consumer.location,
     )
-    Builder.before_op(consumer if found.at_consumer else producer).insert(fresh)
-    _hand_over([*producer.results, *consumer.results], fresh.results)
-    consumer.erase()
-    producer.erase()
+    rewriter.builder_before(consumer if found.at_consumer else producer).insert(fresh)
+    _hand_over([*producer.results, *consumer.results], fresh.results, rewriter)
+    rewriter.erase(consumer)
+    rewriter.erase(producer)
 
 
 def _states(composer: Composer, op: MapReducePost) -> list[Value]:
@@ -136,19 +136,19 @@ def _permuted_post(region: Region, op: MapReducePost, dims: Sequence[int]) -> Re
     return copy
 
 
-def _hand_over(old: Sequence[Value], new: Sequence[Value]) -> None:
+def _hand_over(old: Sequence[Value], new: Sequence[Value], rewriter: Rewriter) -> None:
     for was, is_now in zip(old, new, strict=True):
         is_now.name = was.name
-        was.replace_all_uses_with(is_now)
+        rewriter.replace_all_uses(was, is_now)
 
 
 # Epilogues -------------------------------------------------------------------------------------
 
 
-def _apply_epilogue(found: Epilogue) -> None:
+def _apply_epilogue(found: Epilogue, rewriter: Rewriter) -> None:
     fold, consumer, result = found.fold, found.consumer, found.result
     folded = fold.folded_results.index(result)
-    composer = Composer(fold.extents, lambda op: False)
+    composer = Composer(fold.extents, never)
     composer.symbols += fold.symbols
     final = _final_value(composer, fold, folded)
     dims = tuple(DimRef(d) for d in found.dims)
@@ -160,7 +160,7 @@ def _apply_epilogue(found: Epilogue) -> None:
         for a, v in zip(consumer.output_access, consumer.outputs, strict=True)
     ]
     post = composer.finish([element], states_first=True)
-    _replace_fold(found, composer, Region([post]), folded, outputs)
+    _replace_fold(found, composer, Region([post]), folded, outputs, rewriter)
 
 
 def _final_value(composer: Composer, fold: MapReducePost, folded: int) -> Value:
@@ -182,7 +182,12 @@ def _post_range(fold: MapReducePost, folded: int) -> tuple[int, int]:
 
 
 def _replace_fold(
-    found: Epilogue, composer: Composer, post: Region, folded: int, outputs: Sequence[Access]
+    found: Epilogue,
+    composer: Composer,
+    post: Region,
+    folded: int,
+    outputs: Sequence[Access],
+    rewriter: Rewriter,
 ) -> None:
     fold, consumer, result = found.fold, found.consumer, found.result
     first, count = _post_range(fold, folded)
@@ -219,13 +224,13 @@ def _replace_fold(
         regions=regions,
         location=fold.location,
     )
-    Builder.before_op(consumer).insert(fresh)
+    rewriter.builder_before(consumer).insert(fresh)
     if consumer.results:
         kept = [r for r in fold.results if r.index != result]
-        _hand_over(consumer.results, [fresh.results[result]])
-        _hand_over(kept, [fresh.results[r.index] for r in kept])
-    consumer.erase()
-    fold.erase()
+        _hand_over(consumer.results, [fresh.results[result]], rewriter)
+        _hand_over(kept, [fresh.results[r.index] for r in kept], rewriter)
+    rewriter.erase(consumer)
+    rewriter.erase(fold)
 
 
 def _result_dims(found: Epilogue) -> tuple[int, ...]:

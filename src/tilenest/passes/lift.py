@@ -33,6 +33,7 @@ from tilenest.ir import (
     Builder,
     Function,
     Operation,
+    Rewriter,
     ScalarType,
     TileType,
     Value,
@@ -46,39 +47,38 @@ from tilenest.passes.pieces import (
     insert_fold,
     insert_pointwise,
     insert_store,
-    replace_op,
 )
 
 
-def lift(function: Function) -> tuple[()]:
+def lift(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Lift one function in place; there is nothing to decide."""
-    _lift_block(function.body)
+    _lift_block(function.body, rewriter)
     return ()
 
 
-def _lift_block(block: Block) -> None:
+def _lift_block(block: Block, rewriter: Rewriter) -> None:
     for op in block.operations:
         match op:
             case Load() if isinstance(op.results[0].type, TileType):
-                _replace(op, _lift_load(op))
+                _replace(op, _lift_load(op, rewriter), rewriter)
             case Map() if isinstance(op.results[0].type, TileType):
-                _replace(op, _lift_map(op))
+                _replace(op, _lift_map(op, rewriter), rewriter)
             case Reindex():
-                _replace(op, _lift_reindex(op))
+                _replace(op, _lift_reindex(op, rewriter), rewriter)
             case Mma():
-                _replace(op, _lift_mma(op))
+                _replace(op, _lift_mma(op, rewriter), rewriter)
             case Store():
-                _lift_store(op)
+                _lift_store(op, rewriter)
             case _:
                 for region in op.regions:
                     for nested in region.blocks:
-                        _lift_block(nested)
+                        _lift_block(nested, rewriter)
                 if isinstance(op, Reduce):
-                    lift_reduction(op)
+                    lift_reduction(op, rewriter)
 
 
-def _replace(op: Operation, lifted: MapReducePost) -> None:
-    replace_op(op, lifted.results)
+def _replace(op: Operation, lifted: MapReducePost, rewriter: Rewriter) -> None:
+    rewriter.replace_op(op, lifted.results)
 
 
 # Tile operations -------------------------------------------------------------------------------
@@ -90,11 +90,11 @@ def _start(op: Operation, dims: Sequence[Dim]) -> Composer:
     return composer
 
 
-def _lift_load(op: Load) -> MapReducePost:
+def _lift_load(op: Load, rewriter: Rewriter) -> MapReducePost:
     type_ = op.result.type
     assert isinstance(type_, TileType)
     composer = _start(op, type_.dims)
-    builder = Builder.before_op(op)
+    builder = rewriter.builder_before(op)
     results = [composer.symbol(o) + DimRef(d) for d, o in enumerate(op.origins)]
     fill = 0 if op.other is None else constant_of(op.other)
     # A false mask protects elements that lie outside, so masked reads are always bounded.
@@ -153,7 +153,7 @@ def _broadcast(composer: Composer, value: Value, dims: Sequence[Dim]) -> Value:
     return composer.element(value, tuple(coordinates))
 
 
-def _lift_map(op: Map) -> MapReducePost:
+def _lift_map(op: Map, rewriter: Rewriter) -> MapReducePost:
     type_ = op.result.type
     assert isinstance(type_, TileType)
     composer = _start(op, type_.dims)
@@ -162,7 +162,7 @@ def _lift_map(op: Map) -> MapReducePost:
     captured = _captured_scalars(op)
     values = {value: composer.element(value, ()) for value in captured}
     (element,) = composer.paste(op.body, arguments, values)
-    return insert_pointwise(Builder.before_op(op), composer, element, type_)
+    return insert_pointwise(rewriter.builder_before(op), composer, element, type_)
 
 
 def _captured_scalars(op: Operation) -> list[Value]:
@@ -176,16 +176,16 @@ def _captured_scalars(op: Operation) -> list[Value]:
     ]
 
 
-def _lift_reindex(op: Reindex) -> MapReducePost:
+def _lift_reindex(op: Reindex, rewriter: Rewriter) -> MapReducePost:
     dims = op.result.type.dims if isinstance(op.result.type, TileType) else ()
     composer = _start(op, dims)
     here = tuple(DimRef(d) for d in range(composer.rank))
     access = composer.place(Access(op.map, "zero"), here, op.symbols, op.value.type)
     element = composer.input_element(op.value, access)
-    return insert_pointwise(Builder.before_op(op), composer, element, op.result.type)
+    return insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
 
 
-def _lift_mma(op: Mma) -> MapReducePost:
+def _lift_mma(op: Mma, rewriter: Rewriter) -> MapReducePost:
     a, b, c = op.a.type, op.b.type, op.c.type
     assert isinstance(a, TileType) and isinstance(b, TileType) and isinstance(c, TileType)
     folded = tuple(dim for dim in a.dims if dim in b.dims and dim not in c.dims)
@@ -204,7 +204,7 @@ def _lift_mma(op: Mma) -> MapReducePost:
     kept = tuple(range(len(c.dims)))
     seed = Access(composer.map([DimRef(d) for d in kept]))
     return insert_fold(
-        Builder.before_op(op),
+        rewriter.builder_before(op),
         composer,
         [step],
         [FoldedResult(kept, "fold_left", None, op.c, seed)],
@@ -212,7 +212,7 @@ def _lift_mma(op: Mma) -> MapReducePost:
     )
 
 
-def _lift_store(op: Store) -> None:
+def _lift_store(op: Store, rewriter: Rewriter) -> None:
     dims: tuple[Dim, ...] = op.dims
     composer = _start(op, dims)
     results: list[IndexExpr] = [composer.symbol(o) for o in op.origins]
@@ -221,8 +221,8 @@ def _lift_store(op: Store) -> None:
     access = composer.access(op.view.type, results, op.bounds)
     element = _stored(composer, op.value, dims)
     mask = None if op.mask is None else _stored(composer, op.mask, dims)
-    insert_store(Builder.before_op(op), composer, element, (op.view, access), mask)
-    op.erase()
+    insert_store(rewriter.builder_before(op), composer, element, (op.view, access), mask)
+    rewriter.erase(op)
 
 
 def _stored(composer: Composer, value: Value, dims: tuple[Dim, ...]) -> Value:

@@ -6,7 +6,7 @@ policy's order where the body has effects, nested regions, run-time bounds, or r
 anywhere but at their own coordinates. A tree policy needs a known merge and no loop.
 
     %s = exec.reduce (0)..(64) [%z] { (%i, %a): %e = %x.at(i); yield %a + %e }
-    becomes   %s = tensor.map_reduce_post(%x at (d0, d1)) fold { (.., %e, %a): yield %a + %e } seed %z
+    becomes   %s = map_reduce_post(%x at (d0, d1)) fold { (.., %e, %a): yield %a + %e } seed %z
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from tilenest.ir import (
     INDEX,
     Builder,
     OpResult,
+    Rewriter,
     ScalarType,
     TileType,
     Value,
@@ -37,29 +38,29 @@ from tilenest.ir import (
 )
 from tilenest.layouts import DimRef, IndexExpr, as_index_expr
 from tilenest.passes.compose import Composer
-from tilenest.passes.pieces import FoldedResult, insert_fold, move_regions, replace_op
+from tilenest.passes.pieces import FoldedResult, insert_fold
 
 _TREES = ("unordered_tree", "ordered_tree")
 _SCALAR_OPS = (Apply, Cast, Bitcast, Constant)
 
 
-def lift_reduction(op: Reduce) -> None:
+def lift_reduction(op: Reduce, rewriter: Rewriter) -> None:
     """Replace `op`, directly in its block, by folds or by a loop."""
-    _drop_unchanged_states(op)
+    _drop_unchanged_states(op, rewriter)
     groups = _state_groups(op) if _is_pure_body(op) else None
     folds = None if groups is None else [_fold_of(op, group) for group in groups]
     if folds is None or any(fold is None for fold in folds):
         if op.policy in _TREES:
             raise _needs_chain(op)
-        _make_loop(op)
+        _make_loop(op, rewriter)
         return
     assert groups is not None
     results: dict[int, Value] = {}
     for group, fold in zip(groups, folds, strict=True):
         assert fold is not None
-        made = fold.insert(Builder.before_op(op))
+        made = fold.insert(rewriter.builder_before(op))
         results.update(zip(group, made.results, strict=True))
-    replace_op(op, [results[i] for i in range(len(op.results))])
+    rewriter.replace_op(op, [results[i] for i in range(len(op.results))])
 
 
 def _needs_chain(op: Reduce) -> ReductionPolicyError:
@@ -200,24 +201,23 @@ def _bind_indices(op: Reduce, composer: Composer, kept: int) -> None:
 # What stays a loop -----------------------------------------------------------------------------
 
 
-def _drop_unchanged_states(op: Reduce) -> None:
+def _drop_unchanged_states(op: Reduce, rewriter: Rewriter) -> None:
     """A state that every contribution hands on as it is keeps its seed."""
     for i, following in enumerate(op.body.terminator.operands):
         argument = op.body.arguments[op.rank + i]
         if following is argument:
-            argument.replace_all_uses_with(op.initial[i])
-            op.results[i].replace_all_uses_with(op.initial[i])
+            rewriter.replace_all_uses(argument, op.initial[i])
+            rewriter.replace_all_uses(op.results[i], op.initial[i])
 
 
-def _make_loop(op: Reduce) -> None:
+def _make_loop(op: Reduce, rewriter: Rewriter) -> None:
     """An `exec.serial` over the same body; a right fold counts its axes down."""
-    builder = Builder.before_op(op)
-    region = op.regions[0]
+    builder = rewriter.builder_before(op)
     lower, upper, step = op.lower, op.upper, op.step
     if op.policy == "fold_right":
         counts = [_count(builder, *bounds) for bounds in zip(lower, upper, step, strict=True)]
         for axis in range(op.rank):
-            _count_down(op, axis, counts[axis], lower[axis], step[axis])
+            _count_down(op, axis, counts[axis], lower[axis], step[axis], rewriter)
         zero, one = _number(builder, 0), _number(builder, 1)
         lower, upper, step = [zero] * op.rank, counts, [one] * op.rank
     loop = Serial(
@@ -228,7 +228,7 @@ def _make_loop(op: Reduce) -> None:
         result_types=[result.type for result in op.results],
         location=op.location,
     )
-    move_regions(op, loop)
+    rewriter.replace_keeping_regions(loop, op)
 
 
 def _count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
@@ -238,18 +238,20 @@ def _count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
     return _arithmetic(builder, "maximum", count, _number(builder, 0))
 
 
-def _count_down(op: Reduce, axis: int, count: Value, lower: Value, step: Value) -> None:
+def _count_down(
+    op: Reduce, axis: int, count: Value, lower: Value, step: Value, rewriter: Rewriter
+) -> None:
     """Let the body's index argument count iterations, and compute the coordinate from the last."""
     argument = op.body.arguments[axis]
     first = op.body.operations.first
     assert first is not None
-    builder = Builder.before_op(first)
+    builder = rewriter.builder_before(first)
     last = _arithmetic(builder, "sub", count, _number(builder, 1))
     left = _arithmetic(builder, "sub", last, argument)
     subtraction = left.owner
     coordinate = _arithmetic(builder, "add", _arithmetic(builder, "mul", left, step), lower)
-    argument.replace_all_uses_with(coordinate)
-    subtraction.set_operand(1, argument)
+    rewriter.replace_all_uses(argument, coordinate)
+    rewriter.set_operand(subtraction, 1, argument)
 
 
 def _arithmetic(builder: Builder, function: str, *arguments: Value) -> OpResult:

@@ -12,7 +12,7 @@ Where both operands are 0 past a run-time end of k, the product stops there (`cl
 from __future__ import annotations
 
 from tilenest.dialects import Access, Apply, Extent, MapReducePost
-from tilenest.ir import INDEX, Builder, Function, TileType, Value, ViewType
+from tilenest.ir import INDEX, Builder, Function, Rewriter, TileType, Value, ViewType
 from tilenest.layouts import AffineMap, Dim, DimRef, IndexExpr
 from tilenest.machine import Machine
 from tilenest.passes.compose import Composer
@@ -21,7 +21,7 @@ from tilenest.passes.pieces import clip_dim, insert_pointwise
 from tilenest.plan import Contraction, Decision, OperandPlan, plain_load, plan_packing
 
 
-def pack(function: Function, machine: Machine) -> list[Decision]:
+def pack(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
     """Apply the packing plan of every contraction in a function."""
     decisions: list[Decision] = []
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
@@ -29,17 +29,19 @@ def pack(function: Function, machine: Machine) -> list[Decision]:
         if plan is None:
             continue
         roles = plan.contraction
-        op.attributes["sched"] = plan.sched
-        _clip_steps(op, roles)
+        rewriter.set_attribute(op, "sched", plan.sched)
+        _clip_steps(op, roles, rewriter)
         if plan.a.is_packed:
-            _pack_operand(op, plan.a, roles.a, roles.m, roles.k)
+            _pack_operand(op, plan.a, roles.a, roles.m, roles.k, rewriter)
         if plan.b.is_packed:
-            _pack_operand(op, plan.b, roles.b, roles.n, roles.k)
+            _pack_operand(op, plan.b, roles.b, roles.n, roles.k, rewriter)
         decisions += plan.decisions
     return decisions
 
 
-def _pack_operand(op: MapReducePost, plan: OperandPlan, position: int, kept: int, k: int) -> None:
+def _pack_operand(
+    op: MapReducePost, plan: OperandPlan, position: int, kept: int, k: int, rewriter: Rewriter
+) -> None:
     block = plan.block
     blocks = -(-op.extents[kept] // block)
     value = op.inputs[position]
@@ -52,7 +54,7 @@ def _pack_operand(op: MapReducePost, plan: OperandPlan, position: int, kept: int
     element = _padded_element(composer, value, place)
     dims = (Dim(None, blocks), value.type.dims[results.index(DimRef(k))], Dim(None, block))
     panel = insert_pointwise(
-        Builder.before_op(op), composer, element, TileType(value.type.dtype, dims)
+        rewriter.builder_before(op), composer, element, TileType(value.type.dtype, dims)
     )
     panel.results[0].name = f"{value.name}_panels" if value.name else "panels"
     row = DimRef(kept)
@@ -61,8 +63,9 @@ def _pack_operand(op: MapReducePost, plan: OperandPlan, position: int, kept: int
     accesses[position] = access
     inputs = op.inputs
     inputs[position] = panel.results[0]
-    op.set_group("inputs", inputs)
-    op.attributes["input_access"] = tuple(accesses)
+    rewriter.set_operands(op, "inputs", inputs)
+    rewriter.set_attribute(op, "input_access", tuple(accesses))
+
 
 def _padded_element(composer: Composer, value: Value, place: tuple[IndexExpr, ...]) -> Value:
     """The operand's element; past its extent whatever the view holds there, or 0 outside it.
@@ -85,17 +88,17 @@ def _padded_element(composer: Composer, value: Value, place: tuple[IndexExpr, ..
 # Skipping zeros --------------------------------------------------------------------------------
 
 
-def _clip_steps(op: MapReducePost, roles: Contraction) -> None:
+def _clip_steps(op: MapReducePost, roles: Contraction, rewriter: Rewriter) -> None:
     """Let k end where both operands have run out of their views."""
     ends = [_end_of(op, position, roles.k) for position in (roles.a, roles.b)]
     if ends[0] is None or ends[1] is None:
         return
-    builder = Builder.before_op(op)
+    builder = rewriter.builder_before(op)
     first, second = (_emit_end(builder, *end) for end in ends if end is not None)
     if first is not second:
         latest = Apply(arguments=[first, second], function="maximum", result_types=[INDEX])
         first = builder.insert(latest).result
-    clip_dim(op, roles.k, first)
+    clip_dim(op, roles.k, first, rewriter)
 
 
 def _end_of(op: MapReducePost, position: int, k: int) -> tuple[MapReducePost, int, int] | None:

@@ -1,6 +1,6 @@
-"""Small shared steps of the passes: insert a pointwise op, a store, a copy; replace an op.
+"""Small shared steps of the passes: insert a pointwise op, a fold, a store or a copy; clip a dim.
 
-In: a composer with its region's answers, and where to insert. Out: linked `tensor.map_reduce_post`s.
+In: a composer with its region's answers, and where to insert. Out: linked map_reduce_posts.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from tilenest.ir import (
     INDEX,
     Block,
     Builder,
-    Operation,
     Region,
+    Rewriter,
     ScalarType,
     Type,
     Value,
@@ -122,36 +122,13 @@ def insert_copy(
     return insert_store(builder, composer, element, (destination, identity))
 
 
-def replace_op(op: Operation, values: Sequence[Value]) -> None:
-    """Use `values` for the op's results everywhere and drop the op."""
-    for old, new in zip(op.results, values, strict=True):
-        if new.name is None:
-            new.name = old.name
-        old.replace_all_uses_with(new)
-    op.erase()
-
-
-def move_regions(old: Operation, new: Operation) -> None:
-    """Put the detached `new` where `old` is, with `old`'s regions and uses."""
-    for was, is_now in zip(old.results, new.results, strict=True):
-        is_now.name = was.name
-        was.replace_all_uses_with(is_now)
-    block, anchor = old.parent, old.next
-    assert block is not None
-    old.detach()
-    for region in old.regions:
-        region.parent = new
-    new.regions[:], old.regions[:] = old.regions, []
-    block.insert(new, anchor)
-
-
-def clip_dim(op: MapReducePost, dim: int, bound: Value) -> None:
+def clip_dim(op: MapReducePost, dim: int, bound: Value, rewriter: Rewriter) -> None:
     """Let a loop dim end at a run-time bound."""
     bounds = dict(zip(op.clipped, op.upper, strict=True))
     bounds[dim] = bound
     ordered = sorted(bounds)
-    op.set_group("upper", [bounds[d] for d in ordered])
-    op.attributes["clipped"] = tuple(ordered)
+    rewriter.set_operands(op, "upper", [bounds[d] for d in ordered])
+    rewriter.set_attribute(op, "clipped", tuple(ordered))
 
 
 def is_identity(access: Access, rank: int) -> bool:

@@ -10,16 +10,15 @@ asked for is reported, not kept.
 from __future__ import annotations
 
 from tilenest.dialects import Pipeline, Serial, Yield
-from tilenest.ir import Block, Builder, Function, Region, Value, inline_block
-from tilenest.passes.pieces import replace_op
+from tilenest.ir import Block, Builder, Function, Region, Rewriter, Value, inline_block
 from tilenest.plan import Decision
 
 
-def serialize_pipelines(function: Function) -> list[Decision]:
+def serialize_pipelines(function: Function, rewriter: Rewriter) -> list[Decision]:
     """Replace every pipeline, inner ones first."""
     pipelines = [op for op in function.walk() if isinstance(op, Pipeline)]
     for op in reversed(pipelines):
-        _inline_stages(op)
+        _inline_stages(op, rewriter)
     return [
         Decision(
             "pipeline",
@@ -32,7 +31,7 @@ def serialize_pipelines(function: Function) -> list[Decision]:
     ]
 
 
-def _inline_stages(op: Pipeline) -> None:
+def _inline_stages(op: Pipeline, rewriter: Rewriter) -> None:
     """A serial loop whose body is the stages one after the other."""
     body = Block()
     for argument in op.body.arguments:
@@ -53,4 +52,4 @@ def _inline_stages(op: Pipeline) -> None:
         result_types=[result.type for result in op.results],
         regions=[Region([body])],
     )
-    replace_op(op, Builder.before_op(op).insert(loop).results)
+    rewriter.replace_op(op, rewriter.builder_before(op).insert(loop).results)

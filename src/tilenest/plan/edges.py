@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilenest.analysis import formula_of, is_same_place, is_written_between, may_overlap
+from tilenest.analysis import coincide, formula_of, is_same_place, is_written_between, may_overlap
 from tilenest.dialects import (
     SCALAR_FUNCTIONS,
     Access,
@@ -242,8 +242,7 @@ def _overwrites(
             continue
         results = root.access("output", j).map.results
         written = tuple(r.substitute(_identity(root.rank), symbols) for r in results)
-        is_same_view = view is output or view.type is output.type
-        is_same = is_same_view and is_same_place(written, place, root.extents)
+        is_same = coincide(view, output) and is_same_place(written, place, root.extents)
         if not is_same or root.spec(j).policy is not None:
             return True
     return False

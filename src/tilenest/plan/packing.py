@@ -183,6 +183,8 @@ def _operand(
     name = value.name or f"input {position}"
     is_vector = kept == op.spec(0).dims[-1]
     obstacle = _obstacle_in_place(op, position, kept, is_vector)
+    if obstacle is None and not is_vector and op.extents[kept] % block and readers > _FEW_BLOCKS:
+        obstacle = "its last block is partial, and panels are filled up"
     if obstacle is not None:
         is_packed, reason = True, obstacle
     elif readers <= _FEW_BLOCKS:

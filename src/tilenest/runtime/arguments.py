@@ -152,19 +152,18 @@ def _refuse_masked(name: str, _: Any) -> Accepted:
 
 def _accept_numpy_scalar(name: str, scalar: np.generic) -> Accepted:
     dtype = _numpy_dtype(name, scalar.dtype)
-    if dtype.name == "uint64":
-        return Accepted(ScalarSpec(dtype), _prepare_uint64)
+    if dtype.is_integer and int(scalar) not in _INT64_RANGE:
+        raise _refusal(
+            name,
+            f"is {scalar}, and scalars are passed as signed 64-bit numbers",
+            "pass it in an array of one element",
+        )
     return Accepted(ScalarSpec(dtype), _prepare_scalar)
 
 
 def _prepare_scalar(scalar: Any) -> Any:
     # `item` would leave an ml_dtypes scalar as it is.
     return scalar.item() if scalar.dtype.kind in "biuf" else float(scalar)
-
-
-def _prepare_uint64(scalar: Any) -> int:
-    number = int(scalar)
-    return number if number in _INT64_RANGE else number - (1 << 64)
 
 
 # Python ------------------------------------------------------------------------------------------

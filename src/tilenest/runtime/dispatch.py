@@ -18,9 +18,17 @@ from types import FunctionType
 from typing import Any
 
 from tilenest.backends.llvm import Argument, ArrayArgument, ScalarArgument
-from tilenest.capture import ArraySpec, Specification
+from tilenest.capture import ArraySpec, Specification, definition_location
 from tilenest.driver import Captured, Compilation, capture_kernel
-from tilenest.errors import ArgumentTypeError, InternalError, OverlapError, ReadOnlyError
+from tilenest.errors import (
+    ArgumentTypeError,
+    InternalError,
+    OverlapError,
+    ReadOnlyError,
+    SourceLocation,
+    SourceUnavailableError,
+    TileError,
+)
 from tilenest.runtime.arguments import Accepted, NotPreparedError, Prepare, accept
 from tilenest.runtime.loading import Loaded, load
 from tilenest.runtime.memory import coincide, share_elements, shares_with_itself
@@ -58,6 +66,14 @@ class KernelSource:
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """Where the kernel is defined, when its source can be read."""
+        try:
+            return definition_location(self.function)
+        except SourceUnavailableError:
+            return None
 
     def capture(self, specs: Sequence[Specification]) -> Captured:
         """The program for arguments of these specs."""
@@ -153,7 +169,10 @@ class Dispatcher:
 
     def accept(self, arguments: Sequence[Any]) -> tuple[Accepted, ...]:
         """Every argument looked at, coinciding arrays grouped. Raises on the first bad one."""
-        return grouped([accept(name, argument) for name, argument in self._named(arguments)])
+        try:
+            return grouped([accept(name, argument) for name, argument in self._named(arguments)])
+        except TileError as error:
+            raise error.with_location(self.source.location) from error.__cause__
 
     def specs(self, arguments: Sequence[Any]) -> tuple[Specification, ...]:
         """The specs of arguments, some of which may be specs themselves."""
@@ -219,12 +238,14 @@ class Dispatcher:
         interleaved with another one without sharing an element."""
         names = self.source.parameters
         is_interleaved = False
-        for place in captured.written:
+        for place, location in captured.written.items():
             refusal = accepted[place].write_refusal
             if refusal is not None:
                 what, remedy = refusal
                 raise ReadOnlyError(
-                    f"argument {names[place]!r} {what}, and {self.source.name} writes to it", remedy
+                    f"argument {names[place]!r} {what}, and {self.source.name} writes to it",
+                    remedy,
+                    location,
                 )
             memory = accepted[place].memory
             if memory is not None and shares_with_itself(memory):
@@ -232,13 +253,23 @@ class Dispatcher:
                     f"elements of argument {names[place]!r} share memory, and {self.source.name} "
                     "writes to it",
                     f"pass an array whose elements lie apart, such as {names[place]}.copy()",
+                    location,
                 )
         for one, other in combinations(range(len(accepted)), 2):
-            if one in captured.written or other in captured.written:
-                is_interleaved |= self._check_pair(accepted, one, other)
+            writer = one if one in captured.written else other
+            if writer in captured.written:
+                location = captured.written[writer]
+                is_interleaved |= self._check_pair(accepted, one, other, location)
         return is_interleaved
 
-    def _check_pair(self, accepted: Sequence[Accepted], one: int, other: int) -> bool:
+    def _check_pair(
+        self,
+        accepted: Sequence[Accepted],
+        one: int,
+        other: int,
+        location: SourceLocation | None,
+    ) -> bool:
+        """True when two arrays lie interleaved; one of them is written at `location`."""
         left, right = accepted[one].memory, accepted[other].memory
         if left is None or right is None or left.is_empty or right.is_empty:
             return False
@@ -250,6 +281,7 @@ class Dispatcher:
                 f"arguments {names[one]!r} and {names[other]!r} overlap in part, and "
                 f"{self.source.name} writes to one of them",
                 "pass arrays that are the same or apart; a copy of the one that is read is enough",
+                location,
             )
         (low, high), (other_low, other_high) = left.span, right.span
         return low < other_high and other_low < high

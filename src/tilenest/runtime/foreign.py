@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.abc import MetaPathFinder
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 @dataclass(frozen=True, slots=True)
-class _WithoutTorch(MetaPathFinder):
+class _WithoutTorch:
     """Hides torch from one thread: TVM-FFI would import it, seconds for nothing we use."""
 
     thread: int
@@ -103,4 +102,5 @@ def _import_ml_dtypes() -> Any:
 
 def bfloat16_dtype() -> np.dtype[Any]:
     """NumPy's bfloat16."""
-    return np.dtype(_import_ml_dtypes().bfloat16)
+    dtype: np.dtype[Any] = np.dtype(_import_ml_dtypes().bfloat16)
+    return dtype

@@ -6,12 +6,13 @@ by the same rules as compiled code's; arrays of other libraries are seen through
 
 from __future__ import annotations
 
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from tilenest.capture import ArraySpec, NoneSpec
-from tilenest.interp import interpret
 from tilenest.ir import DType, bfloat16
 from tilenest.runtime.arguments import Accepted
 from tilenest.runtime.dispatch import Dispatcher
@@ -27,7 +28,15 @@ def run_interpreted(dispatcher: Dispatcher, arguments: tuple[Any, ...]) -> None:
     values = [
         _value(one, argument) for one, argument in pairs if not isinstance(one.spec, NoneSpec)
     ]
-    interpret(variant.captured.module, values)
+    _import_interp().interpret(variant.captured.module, values)
+
+
+@cache
+def _import_interp() -> ModuleType:
+    """The interpreter, which compiled calls do without."""
+    from tilenest import interp
+
+    return interp
 
 
 def _value(accepted: Accepted, argument: Any) -> Any:

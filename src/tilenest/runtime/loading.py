@@ -7,17 +7,14 @@ checks, the machine, the compiler. A second process that captures the same progr
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 
 from tilenest.backends.llvm import (
     ENTRY,
     ArrayArgument,
     EntryDescription,
-    code_generator_version,
     load_object,
     process_symbols,
     undefined_symbols,
@@ -26,6 +23,7 @@ from tilenest.driver import Captured, Compilation, host, lower
 from tilenest.errors import InternalError, TileError
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
 from tilenest.runtime.foreign import function_at, library_symbols
+from tilenest.runtime.identity import compiler_identity
 from tilenest.runtime.threads import native_pool
 
 
@@ -100,19 +98,6 @@ def _key(captured: Captured) -> str:
             "program": captured.text,
             "entry": repr(captured.entry),
             "host": repr(host()),
-            "compiler": _compiler_identity(),
+            "compiler": compiler_identity(),
         }
     )
-
-
-@cache
-def _compiler_identity() -> str:
-    """The versions of what makes the code, and a digest of our own source files' state."""
-    digest = hashlib.sha256()
-    folder = Path(__file__).parents[1]
-    for path in sorted(folder.rglob("*.py")):
-        status = path.stat()
-        digest.update(
-            f"{path.relative_to(folder)} {status.st_size} {status.st_mtime_ns}\n".encode()
-        )
-    return f"tilenest {digest.hexdigest()} {code_generator_version()}"

@@ -9,6 +9,7 @@ as shared.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 _EFFORT = 1_000_000
 """How many candidate solutions of the integer problem are tried."""
+_shares_memory: Callable[..., bool] = np.shares_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Memory:
         if self.is_empty:
             return np.empty(self.extents, dtype)
         low, high = self.span
-        buffer = (ctypes.c_char * (high - low)).from_address(low)
+        buffer = memoryview((ctypes.c_char * (high - low)).from_address(low)).cast("B")
         return np.ndarray(self.extents, dtype, buffer, self.address - low, self.strides)
 
 
@@ -71,7 +73,7 @@ def share_elements(one: Memory, other: Memory) -> bool:
     if high <= other_low or other_high <= low:
         return False
     try:
-        return np.shares_memory(_bytes(one), _bytes(other), max_work=_EFFORT)
+        return _shares_memory(_bytes(one), _bytes(other), max_work=_EFFORT)
     except np.exceptions.TooHardError:
         return True
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import threading
 
-from tilenest.backends.llvm import NativePool, compile_pool, load_pool, pool_text
+from tilenest.backends.llvm import NativePool, compile_pool, load_pool
 from tilenest.driver import host
 from tilenest.errors import DomainError
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
+from tilenest.runtime.identity import compiler_identity
 
 MOST_THREADS = 1024
 
@@ -43,7 +44,7 @@ os.register_at_fork(
 
 def set_num_threads(count: int) -> None:
     """Let kernels run on up to `count` threads, the calling one included."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_THREADS:
+    if type(count) is not int or not 1 <= count <= MOST_THREADS:
         raise DomainError(
             f"{count!r} is not a number of threads",
             remedy=f"use a whole number from 1 to {MOST_THREADS}",
@@ -70,7 +71,7 @@ def native_pool() -> NativePool:
 
 def _pool_code() -> bytes:
     processor = host().processor
-    key = cache_key({"pool": pool_text(processor), "processor": repr(processor)})
+    key = cache_key({"pool": compiler_identity(), "processor": repr(processor)})
     cache = default_cache()
     found = None if cache is None else cache.load(key)
     if found is not None:

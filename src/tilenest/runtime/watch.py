@@ -32,7 +32,7 @@ class Watch:
         plain, others, cells = _sorted(variables)
         self._plain = [(reader, space, reader(space)) for reader, space in _readers(plain)]
         self._others = _readers(others)
-        self._cells = [variable.place for variable in cells]
+        self._cells = cells
         self._references: list[weakref.ref[Any]] = []
         self._identities: list[int] | None = None
         self._remember()
@@ -76,12 +76,14 @@ class Watch:
 
 def _sorted(
     variables: Iterable[FreeVariable],
-) -> tuple[list[FreeVariable], list[FreeVariable], list[FreeVariable]]:
-    """Those that equal only themselves, the other ones, and those in closures."""
-    plain, others, cells = [], [], []
+) -> tuple[list[FreeVariable], list[FreeVariable], list[CellType]]:
+    """Those that equal only themselves, the other ones, and the cells of closures."""
+    plain: list[FreeVariable] = []
+    others: list[FreeVariable] = []
+    cells: list[CellType] = []
     for variable in variables:
         if isinstance(variable.place, CellType):
-            cells.append(variable)
+            cells.append(variable.place)
         elif isinstance(variable.current(), _EQUAL_ONLY_THEMSELVES) and variable.holds():
             plain.append(variable)
         else:

@@ -76,6 +76,22 @@ def _accesses(op: MapReducePost) -> Findings:
     for place, value in enumerate(op.outputs):
         if not isinstance(value.type, ViewType | BufType):
             yield f"output {place} is a {describe_type(value.type)}", "write to a view or buf"
+        for name, values in groups[:3]:
+            for other, read in enumerate(values):
+                if read is value and not _is_alike(op, name, other, place):
+                    yield (
+                        f"{name} {other} reads other cells of what output {place} writes",
+                        "use one map for both, or read a copy",
+                    )
+
+
+def _is_alike(op: MapReducePost, group: str, place: int, output: int) -> bool:
+    """Whether an operand and an output are addressed by the same map."""
+    accesses = op.attributes[f"{group}_access"]
+    if place >= len(accesses) or output >= len(op.output_access):
+        return True
+    maps = [getattr(access, "map", None) for access in (accesses[place], op.output_access[output])]
+    return maps[0] == maps[1]
 
 
 def _access(op: MapReducePost, what: str, value: Value, access: object) -> Findings:
@@ -101,8 +117,10 @@ def _results(op: MapReducePost) -> Findings:
     if not all(isinstance(spec, ResultSpec) for spec in op.specs):
         yield "`specs` holds something else", "use ResultSpec records"
         return
-    for place in range(len(op.specs)):
-        yield from _result(op, place)
+    wrong = [finding for place in range(len(op.specs)) for finding in _result(op, place)]
+    yield from wrong
+    if wrong:
+        return
     count = len(op.outputs) or len(op.results)
     if count != len(op.specs) or (op.outputs and op.results):
         yield (
@@ -118,7 +136,8 @@ def _results(op: MapReducePost) -> Findings:
     posts = sum(spec.posts for spec in op.specs)
     if posts != len(op.posts):
         yield f"the specs count {posts} posts of {len(op.posts)}", "count every post once"
-    yield from _kept_only(op)
+    if _first(_accesses(op)) is None:
+        yield from _kept_only(op)
     for place, result in enumerate(op.results):
         shape = result.type.shape if isinstance(result.type, TileType) else ()
         kept = tuple(op.extents[dim] for dim in op.spec(place).dims)

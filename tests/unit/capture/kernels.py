@@ -18,6 +18,7 @@ from tilenest.capture import (
     capture,
 )
 from tilenest.interp import interpret
+from tilenest.verify import verify_module
 
 tn: Any = SimpleNamespace(
     **{name: getattr(language, name) for name in language.__all__},
@@ -41,10 +42,10 @@ def spec_of(argument: Any) -> Specification:
 
 
 def captured(kernel: Callable[..., None], *arguments: Any, **configuration: Any) -> CaptureResult:
-    """The kernel's capture; its module obeys every structural rule and has a place on each op."""
+    """The kernel's capture; its module obeys every rule and has a place on each op."""
     specs = [spec_of(argument) for argument in arguments]
     result = capture(kernel, specs, configuration)  # type: ignore[arg-type]  # a Python function
-    ir.check(result.module)
+    verify_module(result.module)
     placeless = [op.NAME for op in result.module.walk() if op.location is None]
     assert not placeless, f"operations without a place: {placeless}"
     return result

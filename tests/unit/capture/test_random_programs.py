@@ -21,6 +21,9 @@ from tests.unit.capture.kernels import run, tn
 TILES = ("a", "b", "c")
 NUMBERS = ("k", "p")
 SIZE = 3
+RESULTS = 9
+PLACES = 20
+"""Where the kernel may store: its results, then what it observes on the way."""
 
 
 class Writer:
@@ -30,6 +33,7 @@ class Writer:
         self.random = random.Random(seed)
         self.lines: list[str] = []
         self.loops = 0
+        self.observed = RESULTS
 
     def text(self) -> str:
         self.lines = ["def kernel(X, n, Y):"]
@@ -38,9 +42,10 @@ class Writer:
         self.lines += ["    k = 1", "    p = 2", "    pair = [a, b]", "    both = (b, c)"]
         self.block(1, 4)
         results = [*TILES, "pair[0]", "pair[1]", "both[0]", "both[1]"]
-        results += [f"a + {name}" for name in NUMBERS]
-        for place, result in enumerate(results):
-            self.lines.append(f"    Y({place * SIZE}, {SIZE}).store({result})")
+        results += [f"X[0, {SIZE}] + {name}" for name in NUMBERS]
+        # What is not stored is dead, and must be carried all the same where a body reads it.
+        for place in self.random.sample(range(RESULTS), self.random.randint(1, RESULTS)):
+            self.lines.append(f"    Y({place * SIZE}, {SIZE}).store({results[place]})")
         return "\n".join(self.lines) + "\n"
 
     def block(self, depth: int, length: int, extra: tuple[str, ...] = ()) -> None:
@@ -51,10 +56,16 @@ class Writer:
         self.lines.append("    " * depth + line)
 
     def statement(self, depth: int, extra: tuple[str, ...]) -> None:
-        choices = [self.assign, self.assign, self.swap, self.count, self.slot, self.local]
+        choices = [self.observe, self.assign, self.assign, self.swap, self.count, self.slot, self.local]
         if depth < 4:
             choices += [self.loop, self.loop, self.condition, self.host_loop]
         self.random.choice(choices)(depth, extra)
+
+    def observe(self, depth: int, extra: tuple[str, ...]) -> None:
+        if self.observed < PLACES:
+            value = self.random.choice([self.tile(extra), f"{self.tile(extra)} * {self.number()}"])
+            self.add(depth, f"Y({self.observed * SIZE}, {SIZE}).store({value})")
+            self.observed += 1
 
     def tile(self, extra: tuple[str, ...]) -> str:
         return self.random.choice([*TILES, "pair[0]", "pair[1]", "both[0]", "both[1]", *extra])
@@ -121,6 +132,13 @@ class Writer:
         self.block(depth + 1, 2, extra)
 
 
+class Snapshot(np.ndarray[Any, Any]):
+    """A tile for plain Python: augmented assignment makes a new one, as in a kernel."""
+
+    def __iadd__(self, other: Any) -> Any:  # type: ignore[misc]  # not in place
+        return self + other
+
+
 class Array:
     """A view for plain Python: loads are copies, stores write."""
 
@@ -128,7 +146,7 @@ class Array:
         self.data = data
 
     def __getitem__(self, key: tuple[int, int]) -> Any:
-        return self.data[key[0] : key[0] + key[1]].copy()
+        return self.data[key[0] : key[0] + key[1]].copy().view(Snapshot)
 
     def __call__(self, origin: int, size: int) -> Any:
         def store(value: Any) -> None:
@@ -153,7 +171,7 @@ def kernel_of(text: str, scope: dict[str, Any]) -> Any:
 def compare(seed: int, n: int) -> None:
     text = Writer(seed).text()
     x = np.arange(3 * SIZE, dtype=np.int32) * 7 % 5 - 2
-    actual, expected = np.full(9 * SIZE, -9, np.int32), np.full(9 * SIZE, -9, np.int32)
+    actual, expected = (np.full(PLACES * SIZE, -9, np.int32) for _ in range(2))
     plain = SimpleNamespace(root_or_inner=lambda kind, extent: range(extent) if kind else None)
     with np.errstate(over="ignore"):
         kernel_of(text, {"tn": plain})(Array(x), n, Array(expected))

@@ -133,8 +133,11 @@ def test_unknown_operations_suggest_the_nearest() -> None:
         "%y = scalar.constant (d0) -> (" + "d0" + "%7//3" * 400 + ") : f32",
         "%y = scalar.constant " + "9" * 9000 + " : f32",
         "%y = scalar.constant 1e" + "9" * 9000,
+        " " * 5000 + "$",
+        ";" * 5000 + "\n" + " ;" * 5000 + "\n$",
+        '"' + "a" * 5000,
     ],
-    ids=range(10),
+    ids=range(13),
 )
 def test_extreme_text_is_refused_quickly(text: str) -> None:
     with pytest.raises(ParseError):

@@ -294,7 +294,7 @@ DAMAGES: dict[str, tuple[Damage, ...]] = {
     ),
 }
 # What these break is also broken in the eyes of a second rule.
-ALSO = {wrong_slot_owner: {"IR06"}}
+ALSO: dict[Damage, set[str]] = {wrong_slot_owner: {"IR06"}}
 CASES = [(rule, damage) for rule, damages in DAMAGES.items() for damage in damages]
 EACH_DAMAGE = pytest.mark.parametrize(
     ("rule", "damage"), CASES, ids=lambda item: getattr(item, "__name__", item)

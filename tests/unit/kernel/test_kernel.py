@@ -16,7 +16,7 @@ SCALE = 2.0
 
 
 @tn.kernel
-def scaled(X, Y, *, block: int = 16):  # type: ignore[no-untyped-def]
+def scaled(X, Y, *, block: int = 16):
     n = tn.axis("n", block)
     for step in tn.parallel(tn.cdiv(X.shape[0], block)):
         i = step.index() * block
@@ -24,7 +24,7 @@ def scaled(X, Y, *, block: int = 16):  # type: ignore[no-untyped-def]
 
 
 @tn.kernel
-def added(X, Y, alpha, bias=None):  # type: ignore[no-untyped-def]
+def added(X, Y, alpha, bias=None):
     n = tn.axis("n", X.shape[0])
     value = X[0, n] * alpha
     if bias is not None:
@@ -33,19 +33,19 @@ def added(X, Y, alpha, bias=None):  # type: ignore[no-untyped-def]
 
 
 @tn.kernel
-def copied(X, Y):  # type: ignore[no-untyped-def]
+def copied(X, Y):
     r, c = tn.axis("r", X.shape[0]), tn.axis("c", X.shape[1])
     Y((0, 0), (r, c)).store(X[(0, 0), (r, c)])
 
 
 @tn.kernel
-def gemm(A, B, C, *, bm: int = 32, bn: int = 48, bk: int = 16):  # type: ignore[no-untyped-def]
+def gemm(A, B, C, *, bm: int = 32, bn: int = 48, bk: int = 16):
     M, K = A.shape
     N = B.shape[1]
     m, n, k = tn.axis("m", bm), tn.axis("n", bn), tn.axis("k", bk)
     for block in tn.parallel(tn.cdiv(M, bm), tn.cdiv(N, bn)):
         i, j = block.index()
-        acc = tn.zeros((m, n), tn.float32)
+        acc: Any = tn.zeros((m, n), tn.float32)
         for step in block.pipeline(tn.cdiv(K, bk), window=2):
             k0 = step.index() * bk
             step.stage("load")
@@ -73,12 +73,52 @@ class Guarded:
         return bool((self.raw[:64] == 0xFF).all() and (self.raw[-64:] == 0xFF).all())
 
 
+def marked(error: tn.TileError) -> str:
+    """The source text that the carets of an error stand under."""
+    place = error.location
+    assert place is not None
+    assert place.file == __file__
+    return place.source[place.column - 1 : place.end_column - 1]
+
+
 @pytest.fixture
 def x() -> Any:
     return np.random.default_rng(0).standard_normal(37).astype(np.float32)
 
 
 # Calls -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+def test_a_call_may_name_its_target(target: str, x: Any) -> None:
+    y = Guarded(x.shape)
+    scaled(x, y.array, target=target)
+    np.testing.assert_array_equal(y.array, x * 2)
+    assert y.has_guards
+
+
+def test_a_repeated_call_looks_at_no_argument(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, y = tn.kernel(scaled.__wrapped__), np.empty_like(x)
+    frozen = x.copy()
+    frozen.flags.writeable = False
+    for source in (x, frozen, torch.from_numpy(x)):
+        kernel(source, y)
+
+    def accept(name: str, argument: Any) -> Any:
+        raise AssertionError(f"{name} is looked at: {argument}")
+
+    monkeypatch.setattr("tilenest.runtime.dispatch.accept", accept)
+    for source in (x, frozen, torch.from_numpy(x), x):
+        y.fill(np.nan)
+        kernel(source, y)
+        np.testing.assert_array_equal(y, x * 2)
+
+
+def test_coinciding_arrays_may_differ_in_strides_that_do_not_matter() -> None:
+    base = np.arange(5, dtype=np.float32)
+    one = np.lib.stride_tricks.as_strided(base, (1, 5), (400, 4))
+    copied(one, base.reshape(1, 5))
+    np.testing.assert_array_equal(base, np.arange(5))
 
 
 @pytest.mark.parametrize("target", ["cpu", "interpret"])
@@ -94,7 +134,7 @@ def test_the_matrix_product(target: str, shape: tuple[int, int, int]) -> None:
 
 
 def test_a_call_compiles_once_for_equal_arguments(x: Any) -> None:
-    kernel = tn.Kernel(scaled.__wrapped__)
+    kernel = tn.kernel(scaled.__wrapped__)
     for _ in range(3):
         y = Guarded(x.shape)
         kernel(x.copy(), y.array)
@@ -107,7 +147,7 @@ def test_a_call_compiles_once_for_equal_arguments(x: Any) -> None:
 
 def test_extents_that_are_not_read_specialise_nothing() -> None:
     @tn.kernel
-    def first(X, Y):  # type: ignore[no-untyped-def]
+    def first(X, Y):
         n = tn.axis("n", 8)
         Y(0, n).store(X[0, n])
 
@@ -119,7 +159,7 @@ def test_extents_that_are_not_read_specialise_nothing() -> None:
 
 
 def test_options_choose_the_variant(x: Any) -> None:
-    kernel = tn.Kernel(scaled.__wrapped__)
+    kernel = tn.kernel(scaled.__wrapped__)
     for block in (4, 16, 64, 4):
         y = np.empty_like(x)
         kernel(x, y, block=block)
@@ -182,7 +222,7 @@ def test_torch_tensors(x: Any) -> None:
 
 
 def test_free_variables_are_watched(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = tn.Kernel(scaled.__wrapped__)
+    kernel = tn.kernel(scaled.__wrapped__)
     y = np.empty_like(x)
     kernel(x, y)
     monkeypatch.setitem(globals(), "SCALE", 4.0)
@@ -198,7 +238,7 @@ def test_closures_are_watched(x: Any) -> None:
     factor = 3.0
 
     @tn.kernel
-    def kernel(X, Y):  # type: ignore[no-untyped-def]
+    def kernel(X, Y):
         n = tn.axis("n", X.shape[0])
         Y(0, n).store(X[0, n] * factor)
 
@@ -217,9 +257,10 @@ def test_outputs_that_cannot_be_written(x: Any) -> None:
     y = Guarded(x.shape)
     scaled(x, np.empty_like(x))
     y.array.flags.writeable = False
-    with pytest.raises(tn.ReadOnlyError, match="'Y'.*read-only") as caught:
+    with pytest.raises(tn.ReadOnlyError, match=r"'Y'.*read-only") as caught:
         scaled(x, y.array)
     assert "copy" in (caught.value.remedy or "")
+    assert marked(caught.value) == "Y(i, n).store(X[i, n] * SCALE)"
     assert y.is_untouched
 
 
@@ -228,8 +269,9 @@ def test_outputs_whose_elements_overlap() -> None:
     window = np.lib.stride_tricks.as_strided(raw, (3, 3), (4, 4))
     repeated = np.lib.stride_tricks.as_strided(raw, (3, 3), (0, 4))
     for output in (window, repeated, torch.from_numpy(raw)[:3].expand(3, 3)):
-        with pytest.raises(tn.OverlapError, match="'Y' share memory"):
+        with pytest.raises(tn.OverlapError, match="'Y' share memory") as caught:
             copied(np.ones((3, 3), np.float32), output)
+        assert marked(caught.value) == "Y((0, 0), (r, c)).store(X[(0, 0), (r, c)])"
     assert np.isnan(raw).all()
 
 
@@ -240,6 +282,7 @@ def test_arguments_that_overlap_in_part() -> None:
     with pytest.raises(tn.OverlapError, match="'X' and 'Y' overlap") as caught:
         scaled(base[:20], base[1:21])
     assert "copy" in (caught.value.remedy or "")
+    assert marked(caught.value) == "Y(i, n).store(X[i, n] * SCALE)"
     np.testing.assert_array_equal(base, before)
 
 
@@ -258,6 +301,17 @@ def test_arguments_that_coincide_run_in_place(x: Any) -> None:
     np.testing.assert_array_equal(y, x * 2)
     scaled(y, y[:])
     np.testing.assert_array_equal(y, x * 4)
+
+
+def test_a_product_into_its_own_operand() -> None:
+    a = np.random.default_rng(2).standard_normal((64, 64)).astype(np.float32)
+    before = a.copy()
+    gemm(a, a, np.empty_like(a))
+    with pytest.raises(tn.OverlapError, match="'A' and 'C' are the same array") as caught:
+        gemm(a, before, a)
+    assert "copy as 'A'" in (caught.value.remedy or "")
+    assert marked(caught.value) == "A[(i * bm, k0), (m, k)]"
+    np.testing.assert_array_equal(a, before)
 
 
 @pytest.mark.parametrize("call", [scaled.compile, scaled.__call__])
@@ -280,8 +334,9 @@ def test_dtypes_that_do_not_fit() -> None:
 def test_masked_arrays_after_plain_ones(x: Any) -> None:
     y = Guarded(x.shape)
     scaled(x, np.empty_like(x))
-    with pytest.raises(tn.ArgumentTypeError, match="mask"):
+    with pytest.raises(tn.ArgumentTypeError, match="mask") as caught:
         scaled(np.ma.masked_array(x, x > 0), y.array)
+    assert marked(caught.value).startswith("def scaled(X, Y")
     assert y.is_untouched
 
 
@@ -290,21 +345,35 @@ def test_errors_of_the_users_own_code_pass_through(x: Any) -> None:
         raise LookupError("of the user")
 
     @tn.kernel
-    def kernel(X, Y):  # type: ignore[no-untyped-def]
-        Y(0, tn.axis("n", helper())).store(1.0)
+    def kernel(X, Y):
+        n = tn.axis("n", helper())
+        Y(0, n).store(X[0, n])
 
     with pytest.raises(LookupError, match="of the user"):
         kernel(x, x.copy())
+
+
+def test_faults_of_the_compiler_say_so(x: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise KeyError("lost")
+
+    monkeypatch.setattr("tilenest.runtime.loading.lower", broken)
+    monkeypatch.setenv("TILENEST_CACHE", "0")
+    y = Guarded(x.shape)
+    with pytest.raises(tn.InternalError, match="compiling scaled failed: KeyError") as caught:
+        tn.kernel(scaled.__wrapped__)(x, y.array)
+    assert "report it" in (caught.value.remedy or "")
+    assert y.is_untouched
 
 
 def test_options_are_checked(x: Any) -> None:
     with pytest.raises(tn.ArgumentTypeError, match="no option 'blok'") as caught:
         scaled(x, x, blok=4)
     assert "block" in (caught.value.remedy or "")
-    with pytest.raises(tn.TargetError, match="called with a target"):
-        scaled(x, x, target="interpret")
-    with pytest.raises(tn.TargetError, match="'gpu' is not a target"):
-        scaled.compile(x, x, target="gpu")
+    for call in (scaled, scaled.compile):
+        with pytest.raises(tn.TargetError, match="'gpu' is not a target") as refused:
+            call(x, x, target="gpu")
+        assert "'cpu', 'interpret'" in (refused.value.remedy or "")
 
 
 # Declaring ---------------------------------------------------------------------------------------

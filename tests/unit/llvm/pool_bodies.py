@@ -34,8 +34,8 @@ def native_pool() -> NativePool:
 
 @cache
 def bodies() -> LoadedObject:
-    """`count`, `tally`, `record_chunk`, `record_thread`, `record_control`, `record_scratch`, `fill_scratch`
-    and `nest`; `set_control(word)` and `get_control()` for the calling thread."""
+    """`count`, `tally`, `record_chunk`, `record_thread`, `record_control`, `record_scratch`,
+    `fill_scratch` and `nest`; `set_control(word)` and `get_control()` for the calling thread."""
     machine = host_machine()
     module = ModuleText(triple=machine.triple, data_layout=machine.data_layout)
     _each_item(module, "count", _count)

@@ -79,9 +79,9 @@ _BFLOAT16_WORD = 4 | 16 << 8 | 1 << 16
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:
-    if dtype is bfloat16:
-        return np.dtype(ml_dtypes.bfloat16)
-    return np.dtype(dtype.name.rstrip("_"))
+    name = ml_dtypes.bfloat16 if dtype is bfloat16 else dtype.name.rstrip("_")
+    found: np.dtype[Any] = np.dtype(name)
+    return found
 
 
 def lane_type(dtype: DType, lanes: int) -> Type:
@@ -155,14 +155,22 @@ class Program:
         size = value.type.dtype.bytes  # type: ignore[attr-defined]  # scalars and vectors have one
         self.builder.insert(MemoryStore(value=value, pointer=pointer, mask=mask, align=size))
 
-    def gather(self, pointer: Value, offsets: Value, type_: VectorType, **masked: Value) -> Value:
+    def gather(
+        self,
+        pointer: Value,
+        offsets: Value,
+        type_: VectorType,
+        mask: Value | None = None,
+        otherwise: Value | None = None,
+    ) -> Value:
         return self.op(
             Gather(
                 pointer=pointer,
                 offsets=offsets,
+                mask=mask,
+                otherwise=otherwise,
                 scale=type_.dtype.bytes,
                 result_types=[type_],
-                **masked,
             )
         )
 

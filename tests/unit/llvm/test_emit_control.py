@@ -1,11 +1,12 @@
 """Loops with carried values, branches, lanes, launches: native code against the interpreter."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from tests.unit.llvm.loops import machines
 from tests.unit.llvm.programs import (
-    RAN,
     Program,
     assert_equal,
     described,
@@ -17,7 +18,16 @@ from tests.unit.llvm.programs import (
     run_both,
     set_threads,
 )
-from tilenest.backends.llvm import HostMachineInfo
+from tilenest.backends.llvm import (
+    RAN,
+    HostMachineInfo,
+    LoadedObject,
+    compile_object,
+    host_machine,
+    load_object,
+)
+from tilenest.backends.llvm.text import ModuleText
+from tilenest.backends.llvm.values import I32
 from tilenest.ir import (
     DTYPES,
     INDEX,
@@ -50,7 +60,9 @@ def test_loops_carry_states(lower: int, upper: int, step: int, is_static: bool) 
     def body(place: Value, a: Value, b: Value, _: Value) -> list[Value]:
         return [b, program.apply("add", a, b), place]
 
-    results = program.loop(*limits, body, [first, second, program.number(-9)])
+    lowest, highest, stride = limits
+    initial = [first, second, program.number(-9)]
+    results = program.loop(lowest, highest, stride, body, initial)
     for place, value in enumerate(results):
         program.store(value, program.at(program.view(0)[0], program.number(place), 8))
     numbers = [(n, index) for n in (lower, upper, step)]
@@ -243,3 +255,41 @@ def test_index_arguments_reach_the_function() -> None:
     assert_equal(native, expected)
     np.testing.assert_array_equal(native.reshape(-1)[:6], [2, 3, 4, 12, 4, 1])
     assert program.main.arguments[1].type is INDEX
+
+
+_FLUSHING = 0x9FC0
+
+
+def float_control() -> LoadedObject:
+    """`exchange(word)` puts a control word in force and gives the one before."""
+    machine = host_machine()
+    module = ModuleText(triple=machine.triple, data_layout=machine.data_layout)
+    f = module.function("exchange", I32, [(I32, "")])
+    before, after = f.alloca(I32), f.alloca(I32)
+    f.store(f.parameters[0], after)
+    f.intrinsic("llvm.x86.sse.stmxcsr", None, [before])
+    f.intrinsic("llvm.x86.sse.ldmxcsr", None, [after])
+    f.ret(f.load(I32, before))
+    return load_object(compile_object(module.render()), {})
+
+
+@pytest.mark.skipif(
+    not host_machine().triple.startswith("x86_64"), reason="the control word of x86 processors"
+)
+def test_a_caller_that_flushes_subnormal_numbers_changes_nothing() -> None:
+    program = Program([1])
+    target, _, _ = program.view(0)
+    x = program.load(target, lane_type(float32, 0))
+    program.store(program.apply("add", x, x), target)
+    array = np.array([2.0**-140], np.float32)
+    kernel = load_kernel(program.finish(), described([array]))
+    control = float_control()
+    exchange = ctypes.CFUNCTYPE(ctypes.c_uint32, ctypes.c_uint32)(control.address("exchange"))
+    usual = exchange(_FLUSHING)
+    try:
+        status = kernel.call(array)
+    finally:
+        kept = exchange(usual)
+    assert status == RAN
+    assert kept & ~0x3F == _FLUSHING & ~0x3F
+    assert array[0] == 2.0**-139

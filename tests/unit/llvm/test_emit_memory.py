@@ -161,14 +161,12 @@ def test_gather_and_scatter(
     lanes = program.lanes(offset_dtype, 8)
     steps = program.apply("mul", lanes, program.number(-3, lanes.type))
     end = program.at(source, program.number(30), dtype.bytes)
-    masked: dict[str, Value] = {}
-    if is_masked:
-        mask = program.lane_mask(program.number(5), 8)
-        masked = {"mask": mask, "otherwise": program.number(True if dtype.is_bool else 7, kind)}
-    value = program.gather(end, steps, kind, **masked)
+    mask = program.lane_mask(program.number(5), 8) if is_masked else None
+    otherwise = program.number(True if dtype.is_bool else 7, kind) if is_masked else None
+    value = program.gather(end, steps, kind, mask, otherwise)
     program.store(value, gathered)
     target = program.at(scattered, program.number(30), dtype.bytes)
-    program.scatter(value, target, steps, masked.get("mask"))
+    program.scatter(value, target, steps, mask)
     arrays = [
         numbers(dtype, 32),
         np.zeros(8, numpy_dtype(dtype)),

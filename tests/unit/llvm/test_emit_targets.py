@@ -1,4 +1,4 @@
-"""Machine code for processors other than this one: it assembles, and in the shape it should have."""
+"""Machine code for other processors: it assembles, and has the shape it should have."""
 
 import re
 

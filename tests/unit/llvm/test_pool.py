@@ -241,18 +241,18 @@ def test_a_child_forked_in_the_middle_of_jobs() -> None:
     worker = threading.Thread(target=work)
     worker.start()
     statuses = [
-        in_child(lambda: counts_are_right(20, seed=8) and workers_are_seen()) for _ in range(20)
+        in_child(lambda: counts_are_right(20, seed=8) and workers_are_seen()) for _ in range(10)
     ]
     stop.set()
     worker.join()
-    assert statuses == [0] * 20
+    assert statuses == [0] * 10
     assert results and all(results)
 
 
 def test_late_workers_leave_the_next_job_alone() -> None:
     """Short and long jobs in turn, with more threads than cores: a worker that wakes between two
     jobs would take a chunk of the wrong one, and the caller would wait for ever."""
-    jobs = 40_000
+    jobs = 100_000
 
     def check() -> bool:
         native_pool().set_threads(3)

@@ -6,13 +6,14 @@ step changed a bit of any argument, or more than rounding where a policy lets fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from tilenest.capture import ArraySpec, capture, spec
+from tilenest.capture import ALONE, ArraySpec, capture
 from tilenest.dialects import MapReducePost
 from tilenest.interp import interpret
 from tilenest.ir import DTYPES, DType, Function, Module, Operation
@@ -46,7 +47,16 @@ class Scheduled:
 
 
 def specs_of(arrays: Sequence[Array]) -> list[ArraySpec]:
-    return [spec(array.shape, dtype_of(array)) for array in arrays]
+    first = {id(array): place for place, array in reversed(list(enumerate(arrays)))}
+    counts = Counter(id(array) for array in arrays)
+    return [
+        ArraySpec(
+            dtype_of(array),
+            array.shape,
+            group=first[id(array)] if counts[id(array)] > 1 else ALONE,
+        )
+        for array in arrays
+    ]
 
 
 def dtype_of(array: Array) -> DType:
@@ -54,12 +64,15 @@ def dtype_of(array: Array) -> DType:
 
 
 def run_stepwise(
-    kernel: Callable[..., Any],
+    kernel: Any,
     arrays: Sequence[Array],
     configuration: Mapping[str, object] | None = None,
     machine: Machine = AVX512,
 ) -> Scheduled:
-    """Schedule a kernel step by step, comparing what it does to the arrays after each."""
+    """Schedule a kernel step by step, comparing what it does to the arrays after each.
+
+    An array given twice is one argument that coincides with another.
+    """
     module = capture(kernel, specs_of(arrays), configuration or {}).module
     expected = run(module, arrays)
     decisions: list[Decision] = []
@@ -73,6 +86,6 @@ def run_stepwise(
 
 def run(module: Module, arrays: Sequence[Array]) -> list[Array]:
     """The arrays after one run on copies."""
-    copies = [array.copy() for array in arrays]
-    interpret(module, copies)
-    return copies
+    copies = {id(array): array.copy() for array in arrays}
+    interpret(module, [copies[id(array)] for array in arrays])
+    return [copies[id(array)] for array in arrays]

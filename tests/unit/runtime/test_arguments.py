@@ -91,7 +91,7 @@ def test_the_way_of_writable_bfloat16_arrays_fits_no_other() -> None:
             prepare(other)
 
 
-class Subclass(np.ndarray):  # type: ignore[type-arg]  # any dtype
+class Subclass(np.ndarray):
     pass
 
 
@@ -121,6 +121,7 @@ def field_of_packed_record() -> Any:
         (lambda: np.zeros(3, np.longdouble), DTypeError, "longdouble|float128", "float32"),
         (lambda: np.zeros((1,) * 33), RankError, "33 axes", "32"),
         (lambda: 1 << 63, ArgumentTypeError, "64 bits", "smaller"),
+        (lambda: np.uint64(1 << 63), ArgumentTypeError, "signed 64-bit", "array"),
         (lambda: np.complex64(1), DTypeError, "complex64", "float32"),
         (lambda: 1j, ArgumentTypeError, "complex", "array"),
         (lambda: "text", ArgumentTypeError, "str", "array"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tilenest.runtime.memory import Memory, coincide, share_elements, shares_with_itself
 
 
-def memory_of(array: np.ndarray) -> Memory:  # type: ignore[type-arg]  # any dtype
+def memory_of(array: np.ndarray) -> Memory:
     return Memory(array.ctypes.data, array.shape, array.strides, array.itemsize)
 
 
@@ -52,7 +52,9 @@ def test_sharing_is_a_common_byte(one: list[int], other: list[int], data: st.Dat
     for extents in (one, other):
         strides = data.draw(st.tuples(*[st.integers(-9, 9)] * len(extents)))
         address = start + data.draw(st.integers(150, 200))
-        memories.append(Memory(address, tuple(extents), strides, data.draw(st.sampled_from([1, 4]))))
+        memories.append(
+            Memory(address, tuple(extents), strides, data.draw(st.sampled_from([1, 4])))
+        )
     common = set(bytes_of(memories[0])) & set(bytes_of(memories[1]))
     assert share_elements(*memories) is bool(common)
 

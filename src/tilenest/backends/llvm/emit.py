@@ -1,9 +1,9 @@
 """Machine form to LLVM text: one table from operation class to the function that writes it.
 
 In: a module in Machine form and the processor. Out: its functions, internal, in a module of LLVM
-text. A function returns 0, or what a failure in it returned. Its attribute "noalias" tells for every
-argument whether it is an address through which alone its bytes are touched; without the attribute
-nothing is promised.
+text. A function returns 0, or what a failure in it returned. Its attribute "noalias" tells for
+every argument whether it is an address through which alone its bytes are touched; without the
+attribute nothing is promised.
 """
 
 from collections.abc import Mapping

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from tilenest.backends.llvm.casts import cast
 from tilenest.backends.llvm.emit_frame import Frame, known_index
+from tilenest.backends.llvm.float_order import maximum, minimum
 from tilenest.backends.llvm.integers import (
     floor_divide,
     floor_remainder,
@@ -43,7 +44,7 @@ def emit_apply(frame: Frame, op: Apply) -> None:
         by_bits = f.ashr(operands[0], shift) if op.function == "floordiv" else None
         result = by_bits or f.and_(operands[0], (1 << shift) - 1)
     else:
-        result = apply_function(f, op.function, dtype, operands)
+        result = apply_function(frame, op.function, dtype, operands)
     frame.bind(op.results, [result])
 
 
@@ -69,10 +70,13 @@ def emit_bitcast(frame: Frame, op: Bitcast) -> None:
     frame.bind(op.results, [value if same else frame.text.bitcast(value, kind)])
 
 
-def apply_function(f: FunctionText, name: str, dtype: DType, operands: Sequence[Value]) -> Value:
+def apply_function(frame: Frame, name: str, dtype: DType, operands: Sequence[Value]) -> Value:
     """One function of the table; `dtype` is that of the last operand."""
+    f = frame.text
     if dtype.is_float and dtype.bits == 16:
         return _apply_half(f, name, dtype, operands)
+    if dtype.is_float and name in _ORDERS:
+        return _ORDERS[name](f, frame.machine, *operands)
     return FUNCTIONS[name, _kind(dtype)](f, *operands)
 
 
@@ -239,6 +243,8 @@ FUNCTIONS: dict[tuple[str, str], Function] = {
     for name, function in functions.items()
 }
 """By name and kind of dtype; an index counts as a signed integer."""
+
+_ORDERS: dict[str, Function] = {"minimum": minimum, "maximum": maximum}
 
 _ON_HALF_BITS: dict[str, Function] = {
     "neg": _on_bits(lambda f, bits: f.xor(bits, 0x8000)),

@@ -60,5 +60,5 @@ def emit_reduce_lanes(frame: Frame, op: ReduceLanes) -> None:
         assert lanes % 2 == 0, "lanes are reduced by halving"
         low = f.shuffle(value, None, range(lanes // 2))
         high = f.shuffle(value, None, range(lanes // 2, lanes))
-        value = apply_function(f, op.function, dtype, (low, high))
+        value = apply_function(frame, op.function, dtype, (low, high))
     frame.bind(op.results, [value])

@@ -252,8 +252,12 @@ class EntryChecks:
         f, checks = self._f, []
         for one, other in combinations(arrays, 2):
             if one.expected.group == other.expected.group >= 0:
-                pairs = zip(one.operands, other.operands, strict=True)
-                checks += [f.icmp("eq", left, right) for left, right in pairs]
+                checks.append(f.icmp("eq", one.data, other.data))
+                axes = zip(one.extents, other.extents, one.strides, other.strides, strict=True)
+                for extent, other_extent, stride, other_stride in axes:
+                    is_short = f.icmp("sle", extent, 1)
+                    checks.append(f.icmp("eq", extent, other_extent))
+                    checks.append(f.or_(is_short, f.icmp("eq", stride, other_stride)))
             elif one.expected.is_written or other.expected.is_written:
                 before = f.icmp("ule", one.high, other.low)
                 checks.append(f.or_(before, f.icmp("ule", other.high, one.low)))

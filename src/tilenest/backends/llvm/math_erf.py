@@ -90,7 +90,7 @@ _CONSTANTS = {
 
 
 def erf(f: FunctionText, x: Value) -> Value:
-    """The error function."""
+    """The error function; largest error 1.14 ulp in float, 1.18 in double."""
     constants = _CONSTANTS[x.type.element]
     magnitude = f.fabs(x)
     near = f.fma(x, horner(f, f.fmul(x, x), constants.near), x)

@@ -1,0 +1,125 @@
+"""Kernels called with one array twice: which may run, judged by what each instance touches."""
+
+from typing import Any
+
+import pytest
+
+import tilenest as tn
+from tilenest.analysis import coincidence_hazard
+
+N = 12
+
+
+def captured(kernel: tn.Kernel, rank: int) -> Any:
+    """The captured function, its arguments declared to be one array."""
+    count = kernel.__wrapped__.__code__.co_argcount
+    module = kernel.capture(*[tn.spec((N,) * rank, tn.float32)] * count)
+    (function,) = module.functions
+    function.attributes["alias_groups"] = (0,) * count
+    return function
+
+
+@tn.kernel
+def same_block(X, Y):
+    n = tn.axis("n", 4)
+    for block in tn.parallel(3):
+        Y(block.index() * 4, n).store(X[block.index() * 4, n])
+
+
+@tn.kernel
+def row_in_two_passes(X, Y):
+    r, c = tn.axis("r", 1), tn.axis("c", 4)
+    for row in tn.parallel(N):
+        i = row.index()
+        total = tn.zeros((r, c), tn.float32)
+        for step in row.serial(3):
+            total = total + X[(i, step.index() * 4), (r, c)]
+        for step in row.serial(3):
+            x = X[(i, step.index() * 4), (r, c)]
+            Y((i, step.index() * 4), (r, c)).store(x + total)
+
+
+@tn.kernel
+def no_parallel(X, Y):
+    n = tn.axis("n", 4)
+    for step in tn.serial(2):
+        Y(step.index() * 4 + 4, n).store(X[step.index() * 4, n])
+
+
+@tn.kernel
+def one_after_the_other(X, Y):
+    n = tn.axis("n", 4)
+    for block in tn.parallel(2):
+        Y(block.index() * 4, n).store(X[block.index() * 4, n])
+    for block in tn.parallel(2):
+        X(block.index() * 4 + 4, n).store(1.0)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rank"),
+    [(same_block, 1), (row_in_two_passes, 2), (no_parallel, 1), (one_after_the_other, 1)],
+)
+def test_instances_that_stay_apart(kernel: tn.Kernel, rank: int) -> None:
+    assert coincidence_hazard(captured(kernel, rank)) is None
+
+
+@tn.kernel
+def neighbour(X, Y):
+    n = tn.axis("n", 4)
+    for block in tn.parallel(2):
+        Y(block.index() * 4, n).store(X[block.index() * 4 + 4, n])
+
+
+@tn.kernel
+def wider_read(X, Y):
+    for block in tn.parallel(3):
+        x = X[block.index() * 4, tn.axis("n", 5)]
+        Y(block.index() * 4, tn.axis("m", 1)).store(tn.reduce(x, x.dims[0], tn.add))
+
+
+@tn.kernel
+def transposed(X, Y):
+    a, b = tn.axis("a", 1), tn.axis("b", 1)
+    for block in tn.parallel(N, N):
+        i, j = block.index()
+        Y((j, i), (b, a)).store(X[(i, j), (a, b)])
+
+
+@tn.kernel
+def whole_row_read(X, Y):
+    r, c, one = tn.axis("r", 1), tn.axis("c", N), tn.axis("one", 1)
+    for block in tn.parallel(N, N):
+        i, j = block.index()
+        Y((i, j), (r, one)).store(tn.reduce(X[(i, 0), (r, c)], c, tn.add))
+
+
+@tn.kernel
+def stored_by_some(X, Y):
+    n = tn.axis("n", 2)
+    for block in tn.parallel(N):
+        i = block.index()
+        x = X[i // 2 * 2, n]
+        if i % 2 == 0:
+            Y(i // 2 * 2, n).store(x)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rank"),
+    [
+        (neighbour, 1),
+        (wider_read, 1),
+        (transposed, 2),
+        (whole_row_read, 2),
+        (stored_by_some, 1),
+    ],
+)
+def test_instances_that_may_meet(kernel: tn.Kernel, rank: int) -> None:
+    hazard = coincidence_hazard(captured(kernel, rank))
+    assert hazard is not None
+    assert hazard.access.location is not None
+
+
+def test_without_coinciding_arguments_there_is_nothing_to_ask() -> None:
+    function = captured(neighbour, 1)
+    function.attributes["alias_groups"] = (0, 1)
+    assert coincidence_hazard(function) is None

@@ -1,0 +1,428 @@
+"""The rules about ops as IR text: a good module of each form, and changes that break one rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilenest.dialects import registry
+from tilenest.errors import VerifyError
+from tilenest.ir import Module, parse_module, verify
+from tilenest.verify import OP_RULES, diagnose_module, verify_module
+
+CANDIDATE = """
+module "candidate"
+dim %d0 "m" = 8
+dim %d1 "n" = 16
+dim %d2 "k" = 4
+
+func @main(
+    %A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index, %p: bool, %h: i32, %q: view<f16, [?], [1]>
+) -> f32 {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %tiny = scalar.constant 0.5 : bf16
+  %small = scalar.constant 65504.0 : f16
+  %byte = scalar.constant 255 : u8
+  %yes = scalar.constant true : bool
+  %not_a_number = scalar.constant nan : f16
+  %e = view.extent(%A, axis = 1) : index
+  %s = view.stride(%A, axis = 0) : index
+  %sum = scalar.apply "add"(%e, %s) : index
+  %less = scalar.apply "lt"(%e, %s) : bool
+  %picked = scalar.apply "where"(%less, %e, %s) : index
+  %wide = scalar.cast(%h) : f64
+  %bits = scalar.bitcast(%h) : f32
+  %r = exec.if(%less) : f32 {
+    exec.yield(%x)
+  } {
+    exec.yield(%bits)
+  }
+  %one = tile.load(%A, [%c0, %c1], other = %x, mask = %p) : f32
+  exec.parallel(lower = [%c0, %c0], upper = [%n, %e], step = [%c1, %c1]) { |%i: index, %j: index|
+    %a = tile.load(%A, [%i, %j], other = %x, bounds = "check") : tile<f32, %d0, %d2>
+    %b = tile.load(%A, [%i, %j]) : tile<f32, %d2, %d1>
+    %zero = tile.map : tile<f32, %d0, %d1> { |%0: index, %1: index|
+      exec.yield(%x)
+    }
+    %acc = exec.serial(lower = [%c0], upper = [%n], step = [%c1], initial = [%zero])
+        : tile<f32, %d0, %d1> { |%2: index, %in: tile<f32, %d0, %d1>|
+      %next = tile.mma(%a, %b, %in) : tile<f32, %d0, %d1>
+      exec.yield(%next)
+    }
+    %piped = exec.pipeline(lower = [%c0], upper = [%n], step = [%c1], initial = [%x], window = 2,
+        stage_names = ["load", none]) : f32 { |%3: index, %in: f32|
+      exec.yield(%3, %yes)
+    } { |%4: index, %in: f32, %handed: index, %flag: bool|
+      exec.yield(%in)
+    }
+    %total = exec.reduce(lower = [%c0], upper = [%n], step = [%c1], initial = [%x],
+        policy = "fold_left") : f32 { |%5: index, %in: f32|
+      %more = scalar.apply "add"(%in, %x) : f32
+      exec.yield(%more)
+    }
+    %row = tile.load(%A, [%i, %j]) : tile<f32, 1, %d1>
+    %y = tile.map(%acc, %total, %row) : tile<f32, %d0, %d1, 1@1> {
+        |%6: index, %7: index, %8: index, %u: f32, %v: f32, %w: f32|
+      %product = scalar.apply "mul"(%u, %v) : f32
+      exec.yield(%product)
+    }
+    %t = tile.reindex(%acc, [%i], map = (d0, d1)[s0] -> (d1, d0 + s0)) : tile<f32, %d1, %d0>
+    %mask = tile.map : tile<bool, %d1> { |%9: index|
+      exec.yield(%p)
+    }
+    tile.store(%A, [%i, %j], %t, mask = %mask, dims = [%d1, %d0])
+    tile.store(%A, [%i, %j], %x)
+    exec.yield
+  }
+  func.return(%r)
+}
+"""
+
+LIFTED = """
+module "lifted"
+dim %d0 "m" = 8
+dim %d1 "n" = 16
+
+func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
+  %square, %row = tensor.map_reduce_post(
+      inputs = [%A, %x], seeds = [%x], posts = [%x], symbols = [%n], upper = [%n],
+      extents = [8, 16], clipped = [1],
+      input_access = [
+        #access<map = (d0, d1)[s0] -> (d0 + s0, d1), bounds = "zero">,
+        #access<map = (d0, d1)[s0] -> ()>],
+      seed_access = [#access<map = (d0, d1)[s0] -> ()>],
+      post_access = [#access<map = (d0, d1)[s0] -> ()>],
+      specs = [
+        #result_spec<dims = [0, 1]>,
+        #result_spec<dims = [0], policy = "unordered_tree", merge = "add", posts = 1>]
+  ) : (tile<f32, %d0, %d1>, tile<f32, %d0>) { |%i: index, %j: index, %a: f32, %b: f32, %s: f32|
+    %0 = scalar.apply "mul"(%a, %b) : f32
+    %1 = scalar.apply "add"(%s, %0) : f32
+    exec.yield(%0, %1)
+  } { |%i: index, %j: index, %s: f32, %p: f32|
+    exec.yield(%s)
+  }
+  func.return
+}
+"""
+
+SCHEDULED = """
+module "scheduled"
+
+func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
+  %t = buf.alloc : buf<f32, 8x16>
+  %flag = buf.alloc : buf<i32>
+  %seen = buf.read(%flag) : i32
+  tensor.map_reduce_post(
+      inputs = [%A], outputs = [%t], extents = [8, 16],
+      input_access = [#access<map = (d0, d1) -> (d0, d1)>],
+      output_access = [#access<map = (d0, d1) -> (d0, d1)>],
+      specs = [#result_spec<dims = [0, 1], is_masked = true>],
+      sched = #sched<loops = [
+        #loop<dim = 0, step = 4>, #loop<dim = 1, step = 8, policy = "vector">,
+        #loop<dim = 0, step = 1, policy = "unrolled">]>
+  ) { |%i: index, %j: index, %a: f32|
+    %0 = scalar.constant true : bool
+    exec.yield(%a, %0)
+  }
+  %sums = buf.alloc : buf<f32, 8>
+  tensor.map_reduce_post(
+      inputs = [%t], seeds = [%x], outputs = [%sums], extents = [8, 16],
+      input_access = [#access<map = (d0, d1) -> (d0, d1)>],
+      seed_access = [#access<map = (d0, d1) -> ()>],
+      output_access = [#access<map = (d0, d1) -> (d0)>],
+      specs = [#result_spec<dims = [0], policy = "unordered_tree", merge = "add">],
+      sched = #sched<loops = [
+        #loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">]>
+  ) { |%i: index, %j: index, %a: f32, %s: f32|
+    %1 = scalar.apply "add"(%s, %a) : f32
+    exec.yield(%1)
+  } { |%i: index, %j: index, %s: f32|
+    exec.yield(%s)
+  }
+  func.return
+}
+"""
+
+MACHINE = """
+module "machine"
+
+func @main(%A: ptr, %n: index, %x: f32, %scratch: ptr) {
+  loop.launch "main.body"(%n, [%A, %x])
+  func.return
+}
+
+func @main.body(%begin: index, %end: index, %scratch: ptr, %A: ptr, %x: f32) {
+  %c1 = scalar.constant 1 : index
+  %wide = vector.splat(%x) : vector<8xf32>
+  %sum = loop.for(%begin, %end, %c1, [%wide]) : vector<8xf32> { |%i: index, %in: vector<8xf32>|
+    %p = memory.offset(%A, %i, scale = 4, constant = 64) : ptr
+    %mask = vector.lane_mask(%i) : vector<8xbool>
+    %a = memory.load(%p, mask = %mask, otherwise = %in, align = 4) : vector<8xf32>
+    %lanes = vector.lanes : vector<8xi32>
+    %g = memory.gather(%p, %lanes, mask = %mask, otherwise = %a, scale = 4) : vector<8xf32>
+    %more = scalar.apply "add"(%g, %in) : vector<8xf32>
+    memory.store(%more, %p, mask = %mask, align = 4)
+    memory.scatter(%more, %p, %lanes, scale = 4)
+    loop.yield(%more)
+  }
+  %total = vector.reduce "add"(%sum) : f32
+  %small = scalar.apply "lt"(%begin, %c1) : bool
+  %r = loop.if(%small) : f32 {
+    loop.yield(%total)
+  } {
+    loop.yield(%x)
+  }
+  memory.store(%r, %scratch, align = 64)
+  func.return
+}
+"""
+
+GOOD = {"candidate": CANDIDATE, "lifted": LIFTED, "scheduled": SCHEDULED, "machine": MACHINE}
+
+# rule, form, what is replaced, by what
+CHANGES = [
+    ("OP01", "candidate", "func.return(%r)", "func.return"),
+    ("OP01", "candidate", "func.return(%r)", "func.return(%n)"),
+    ("OP01", "candidate", "    exec.yield(%x)\n  } {", "    func.return(%x)\n  } {"),
+    ("OP02", "candidate", "lower = [%c0, %c0], upper", "lower = [%c0], upper"),
+    ("OP02", "candidate", "lower = [%c0, %c0], upper", "lower = [%c0, %h], upper"),
+    ("OP02", "candidate", "lower = [%c0, %c0], upper = [%n, %e], step = [%c1, %c1]) { |%i: index, "
+     "%j: index|",
+     "step = []) {\n    %i = scalar.constant 0 : index\n"
+     "    %j = scalar.constant 0 : index"),
+    ("OP03", "candidate", "{ |%i: index, %j: index|", "{ |%i: index, %j: index, %q1: f32|"),
+    ("OP03", "candidate", "|%5: index, %in: f32|", "|%5: index, %in: f32, %3: f32|"),
+    ("OP03", "candidate", "exec.yield(%next)", "exec.yield(%next, %next)"),
+    ("OP03", "candidate", "exec.yield(%more)\n    }", "exec.yield(%more)\n    } {\n exec.yield\n}"),
+    ("OP03", "candidate", "%handed: index, %flag: bool|", "%handed: index|"),
+    ("OP03", "candidate", "exec.yield(%in)\n    }\n    %total",
+     "exec.yield(%4)\n    }\n    %total"),
+    ("OP04", "candidate", 'policy = "fold_left"', 'policy = "fold_up"'),
+    ("OP04", "candidate", "window = 2", "window = -2"),
+    ("OP04", "candidate", "window = 2", "interval = 0"),
+    ("OP04", "candidate", '["load", none]', '["load"]'),
+    ("OP04", "candidate", '["load", none]', '["load", "load"]'),
+    ("OP04", "candidate", "step = [%c1, %c1])", 'step = [%c1, %c1], scope = "moon")'),
+    ("OP05", "candidate", "exec.if(%less)", "exec.if(%e)"),
+    ("OP05", "candidate", "exec.yield(%bits)", "exec.yield(%h)"),
+    ("OP05", "candidate", " {\n    exec.yield(%bits)\n  }", ""),
+    ("OP06", "candidate", "constant 255", "constant 256"),
+    ("OP06", "candidate", "constant 0.5 : bf16", "constant 0.1 : bf16"),
+    ("OP06", "candidate", "constant 65504.0", "constant 65536.0"),
+    ("OP06", "candidate", "constant true", "constant 1"),
+    ("OP06", "candidate", "%c0 = scalar.constant 0 :", "%c0 = scalar.constant 0.0 :"),
+    ("OP06", "candidate", "constant 0.5", 'constant "half"'),
+    ("OP07", "candidate", '"add"(%e, %s)', '"plus"(%e, %s)'),
+    ("OP07", "candidate", '"add"(%e, %s)', '"add"(%e)'),
+    ("OP07", "candidate", '"add"(%e, %s)', '"div"(%e, %s)'),
+    ("OP07", "candidate", '"lt"(%e, %s)', '"lt"(%e, %x)'),
+    ("OP07", "candidate", '"where"(%less, %e, %s)', '"where"(%e, %e, %s)'),
+    ("OP07", "candidate", '"mul"(%u, %v) : f32', '"mul"(%u, %A) : f32'),
+    ("OP07", "machine", '"add"(%g, %in)', '"add"(%g, %x)'),
+    ("OP08", "candidate", "cast(%h) : f64", "cast(%A) : f64"),
+    ("OP08", "candidate", "%wide = scalar.cast(%h) : f64",
+     "%w1, %w2 = scalar.cast(%h) : (f64, f64)"),
+    ("OP09", "candidate", "bitcast(%h)", "bitcast(%n)"),
+    ("OP09", "candidate", "bitcast(%h)", "bitcast(%A)"),
+    ("OP10", "candidate", "view.extent(%A, axis = 1)", "view.extent(%A, axis = 2)"),
+    ("OP10", "candidate", "view.extent(%A, axis = 1)", "view.extent(%x, axis = 1)"),
+    ("OP11", "candidate", "view.stride(%A, axis = 0)", "view.stride(%A, axis = -1)"),
+    ("OP11", "candidate", "view.stride(%A, axis = 0)", "view.stride(%n, axis = 0)"),
+    ("OP12", "candidate", "tile.load(%A, [%c0, %c1], other", "tile.load(%A, [%c0], other"),
+    ("OP12", "candidate", "tile.load(%A, [%c0, %c1], other", "tile.load(%A, [%c0, %h], other"),
+    ("OP12", "candidate", "%j], other = %x", "%j], other = %h"),
+    ("OP12", "candidate", "mask = %p)", "mask = %h)"),
+    ("OP12", "candidate", 'bounds = "check"', 'bounds = "maybe"'),
+    ("OP12", "candidate", "%j]) : tile<f32, 1, %d1>", "%j], mask = %a) : tile<f32, 1, %d1>"),
+    ("OP12", "candidate", "%one = tile.load(%A, [%c0, %c1], other = %x, mask = %p) : f32",
+     "%one = tile.load(%A, [%c0, %c1]) : f16"),
+    ("OP12", "candidate", "%one = tile.load(%A, [%c0, %c1], other = %x, mask = %p) : f32",
+     "%one = tile.load(%A, [%c0, %c1]) : tile<f32, 4>"),
+    ("OP12", "candidate", "%one = tile.load(%A, [%c0, %c1], other = %x, mask = %p)",
+     "%one = tile.load(%x, [%c0, %c1])"),
+    ("OP13", "candidate", "tile.store(%A, [%i, %j], %x)", "tile.store(%A, [%i], %x)"),
+    ("OP13", "candidate", "tile.store(%A, [%i, %j], %x)", "tile.store(%A, [%i, %j], %n)"),
+    ("OP13", "candidate", "tile.store(%A, [%i, %j], %x)", "tile.store(%A, [%i, %j], %a)"),
+    ("OP13", "candidate", "tile.store(%A, [%i, %j], %x)", "tile.store(%x, [%i, %j], %x)"),
+    ("OP13", "candidate", "dims = [%d1, %d0]", "dims = [%d1]"),
+    ("OP13", "candidate", "dims = [%d1, %d0]", "dims = [%d1, 8]"),
+    ("OP13", "candidate", "dims = [%d1, %d0]", "dims = [%d2, %d0]"),
+    ("OP13", "candidate", "mask = %mask, ", "mask = %t, "),
+    ("OP14", "candidate", "(%acc, %total, %row) : tile<f32, %d0, %d1, 1@1>",
+     "(%acc, %total, %row) : tile<f32, %d0, 1@1, %d2>"),
+    ("OP14", "candidate", "(%acc, %total, %row) : tile<f32", "(%acc, %n, %row) : tile<f32"),
+    ("OP14", "candidate", "|%6: index, %7: index, ", "|%6: index, %7: f32, "),
+    ("OP14", "candidate", "exec.yield(%product)", "exec.yield(%7)"),
+    ("OP14", "candidate", "%product = ", "%a2 = tile.load(%A, [%i, %j]) : f32\n%product = "),
+    ("OP14", "candidate", "exec.yield(%product)\n    }",
+     "exec.yield(%product)\n    }{ exec.yield }"),
+    ("OP15", "candidate", "(d0, d1)[s0] -> (d1, d0 + s0)", "(d0, d1)[s0] -> (d1)"),
+    ("OP15", "candidate", "(d0, d1)[s0] -> (d1, d0 + s0)", "(d0, d1) -> (d1, d0)"),
+    ("OP15", "candidate", "(d0, d1)[s0] -> (d1, d0 + s0)", "(d0)[s0] -> (d0, d0 + s0)"),
+    ("OP15", "candidate", "tile.reindex(%acc, [%i]", "tile.reindex(%acc, [%x]"),
+    ("OP15", "candidate", "tile.reindex(%acc, [%i]", "tile.reindex(%mask1, [%i]"),
+    ("OP16", "candidate", "tile.mma(%a, %b, %in)", "tile.mma(%a, %in, %in)"),
+    ("OP16", "candidate", "tile.mma(%a, %b, %in)", "tile.mma(%b, %b, %in)"),
+    ("OP16", "candidate", "tile.mma(%a, %b, %in)", "tile.mma(%a, %x, %in)"),
+    ("OP17", "lifted", "extents = [8, 16]", "extents = [8, -16]"),
+    ("OP17", "lifted", "clipped = [1]", "clipped = [2]"),
+    ("OP17", "lifted", "clipped = [1],", ""),
+    ("OP17", "lifted", "symbols = [%n]", "symbols = [%x]"),
+    ("OP18", "lifted", "(d0, d1)[s0] -> (d0 + s0, d1)", "(d0, d1)[s0] -> (d0 + s0)"),
+    ("OP18", "lifted", "(d0, d1)[s0] -> (d0 + s0, d1)", "(d0, d1) -> (d0, d1)"),
+    ("OP18", "lifted", 'bounds = "zero"', 'bounds = "maybe"'),
+    ("OP18", "lifted", "seed_access = [#access<map = (d0, d1)[s0] -> ()>],", ""),
+    ("OP18", "lifted", "seed_access = [#access<map = (d0, d1)[s0] -> ()>]", "seed_access = [3]"),
+    ("OP18", "scheduled", "outputs = [%sums]", "outputs = [%x]"),
+    ("OP18", "scheduled", "inputs = [%A], outputs = [%t], extents = [8, 16],\n      input_access = "
+     "[#access<map = (d0, d1) -> (d0, d1)>]",
+     "inputs = [%t], outputs = [%t], extents = [8, 16],\n      input_access = "
+     "[#access<map = (d0, d1) -> (d0, 0)>]"),
+    ("OP19", "lifted", "dims = [0, 1]>", "dims = [0]>"),
+    ("OP19", "lifted", "dims = [0], policy", "dims = [2], policy"),
+    ("OP19", "lifted", "dims = [0], policy", "dims = [0, 0], policy"),
+    ("OP19", "lifted", 'policy = "unordered_tree"', 'policy = "any"'),
+    ("OP19", "lifted", 'merge = "add"', 'merge = "plus"'),
+    ("OP19", "lifted", ", posts = 1", ""),
+    ("OP19", "lifted", "posts = 1", "posts = 1, is_masked = true"),
+    ("OP19", "lifted", "tile<f32, %d0>)", "tile<f32, %d1>)"),
+    ("OP19", "lifted", "dims = [0, 1]>", 'dims = [0, 1], merge = "add">'),
+    ("OP19", "lifted", "#result_spec<dims = [0, 1]>,", "3,"),
+    ("OP19", "scheduled", "seeds = [%x], ", ""),
+    ("OP19", "scheduled", "output_access = [#access<map = (d0, d1) -> (d0)>]",
+     "output_access = [#access<map = (d0, d1) -> (d1)>]"),
+    ("OP20", "lifted", "%a: f32, %b: f32, %s: f32|", "%a: f32, %b: index, %s: f32|"),
+    ("OP20", "lifted", "exec.yield(%0, %1)", "exec.yield(%0)"),
+    ("OP20", "lifted", "exec.yield(%s)", "exec.yield(%i)"),
+    ("OP20", "lifted", "%s: f32, %p: f32|", "%s: f32|"),
+    ("OP20", "lifted", " { |%i: index, %j: index, %s: f32, %p: f32|\n    exec.yield(%s)\n  }", ""),
+    ("OP20", "lifted", "%0 = scalar.apply",
+     "%2 = tile.load(%A, [%i, %j]) : f32\n    %0 = scalar.apply"),
+    ("OP20", "scheduled", "exec.yield(%a, %0)", "exec.yield(%a)"),
+    ("OP21", "scheduled", "#loop<dim = 0, step = 4>, ", "#loop<dim = 0, step = 0>, "),
+    ("OP21", "scheduled", "#loop<dim = 0, step = 4>, ", "#loop<dim = 3, step = 4>, "),
+    ("OP21", "scheduled", 'step = 1, policy = "unrolled"', 'step = 2, policy = "unrolled"'),
+    ("OP21", "scheduled", 'step = 1, policy = "unrolled"', 'step = 8, policy = "unrolled"'),
+    ("OP21", "scheduled", 'policy = "unrolled"', 'policy = "jam"'),
+    ("OP21", "scheduled", ', #loop<dim = 1, step = 16, policy = "vector">', ""),
+    ("OP21", "scheduled", '"unordered_tree", merge = "add"', '"fold_left", merge = "add"'),
+    ("OP21", "scheduled", '"unordered_tree", merge = "add"', '"unordered_tree"'),
+    ("OP21", "scheduled", '#sched<loops = [\n        #loop<dim = 0, step = 1>,'
+     ' #loop<dim = 1, step = 16, policy = "vector">]>', "3"),
+    ("OP22", "scheduled", "%flag = buf.alloc : buf<i32>",
+     "%flag = buf.alloc : buf<i32>\n  %other = buf.alloc : i32"),
+    ("OP22", "scheduled", "%flag = buf.alloc : buf<i32>",
+     "%flag, %other = buf.alloc : (buf<i32>, buf<i32>)"),
+    ("OP23", "scheduled", "buf.read(%flag) : i32", "buf.read(%t) : f32"),
+    ("OP23", "scheduled", "buf.read(%flag) : i32", "buf.read(%flag) : f32"),
+    ("OP24", "machine", "loop.for(%begin,", "loop.for(%x,"),
+    ("OP24", "machine", "|%i: index, %in: vector<8xf32>|",
+     "|%i: index, %in: vector<8xf32>, %q: f32|"),
+    ("OP24", "machine", "loop.yield(%more)", "loop.yield"),
+    ("OP24", "machine", "    loop.yield(%more)\n  }",
+     "    loop.yield(%more)\n  } {\n loop.yield }"),
+    ("OP25", "machine", "loop.if(%small)", "loop.if(%begin)"),
+    ("OP25", "machine", "loop.yield(%x)", "loop.yield(%c1)"),
+    ("OP25", "machine", " {\n    loop.yield(%x)\n  }", ""),
+    ("OP26", "machine", 'launch "main.body"', 'launch "main.corpse"'),
+    ("OP26", "machine", "[%A, %x])", "[%A])"),
+    ("OP26", "machine", "(%n, [%A, %x])", "(%x, [%A, %x])"),
+    ("OP26", "machine", "[%A, %x])", "[%A, %x], cost_ns = -1.0)"),
+    ("OP27", "machine", "memory.offset(%A, %i,", "memory.offset(%x, %i,"),
+    ("OP27", "machine", "memory.offset(%A, %i,", "memory.offset(%A, %x,"),
+    ("OP28", "machine", "otherwise = %in, align = 4", "otherwise = %in, align = 3"),
+    ("OP28", "machine", "mask = %mask, otherwise = %in", "otherwise = %in"),
+    ("OP28", "machine", "otherwise = %in", "otherwise = %x"),
+    ("OP28", "machine", "memory.load(%p", "memory.load(%i"),
+    ("OP28", "machine", "memory.load(%p, mask = %mask", "memory.load(%p, mask = %in"),
+    ("OP29", "machine", "memory.store(%r, %scratch, align = 64)",
+     "memory.store(%r, %scratch, align = 0)"),
+    ("OP29", "machine", "memory.store(%r, %scratch", "memory.store(%r, %c1"),
+    ("OP29", "machine", "memory.store(%r, %scratch", "memory.store(%scratch, %scratch"),
+    ("OP29", "machine", "store(%more, %p, mask = %mask", "store(%more, %p, mask = %lanes"),
+    ("OP30", "machine", "memory.gather(%p, %lanes", "memory.gather(%p, %in"),
+    ("OP30", "machine", "memory.gather(%p, %lanes", "memory.gather(%p, %i"),
+    ("OP30", "machine", "memory.gather(%p", "memory.gather(%i"),
+    ("OP30", "machine", "mask = %mask, otherwise = %a, scale", "otherwise = %a, scale"),
+    ("OP31", "machine", "memory.scatter(%more, %p, %lanes", "memory.scatter(%x, %p, %lanes"),
+    ("OP31", "machine", "memory.scatter(%more, %p, %lanes", "memory.scatter(%more, %p, %more"),
+    ("OP32", "machine", "vector.splat(%x)", "vector.splat(%c1)"),
+    ("OP32", "machine", "%wide = vector.splat(%x)",
+     "%no = vector.splat(%x) : f32\n%wide = vector.splat(%x)"),
+    ("OP33", "machine", "%lanes = vector", "%no = vector.lanes : vector<8xbool>\n%lanes = vector"),
+    ("OP33", "machine", "%lanes = vector", "%no = vector.lanes : i32\n%lanes = vector"),
+    ("OP34", "machine", "vector.lane_mask(%i)", "vector.lane_mask(%x)"),
+    ("OP34", "machine", "%lanes = vector",
+     "%no = vector.lane_mask(%i) : vector<8xi32>\n%lanes = vector"),
+    ("OP35", "machine", 'reduce "add"', 'reduce "neg"'),
+    ("OP35", "machine", 'reduce "add"', 'reduce "xor"'),
+    ("OP35", "machine", 'reduce "add"', 'reduce "lt"'),
+    ("OP35", "machine", 'reduce "add"(%sum)', 'reduce "add"(%x)'),
+    ("OP36", "candidate", 'module "candidate"', 'module "final"'),
+    ("OP36", "lifted", 'module "lifted"', 'module "candidate"'),
+    ("OP36", "machine", "%c1 = scalar", "%t = tile.map : f32 { exec.yield(%x) }\n  %c1 = scalar"),
+    ("OP37", "machine", "%x: f32, %scratch: ptr) {", "%x: f32, %scratch: ptr, %t: tile<f32, 4>) {"),
+    ("OP37", "candidate", "%p: bool, ", "%p: bool, %lost: vector<8xf32>, "),
+]  # fmt: skip
+EXTRA = {"tile.reindex(%mask1": "%mask1 = tile.map : tile<bool, %d0, %d1> "
+         "{ |%q1: index, %q2: index| exec.yield(%p) }\n"}  # fmt: skip
+
+
+def changed(form: str, old: str, new: str) -> Module:
+    text = GOOD[form]
+    assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in the text"
+    for piece, before in EXTRA.items():
+        if piece in new:
+            text = text.replace("    %t = ", f"    {before}    %t = ")
+    return parse_module(text.replace(old, new), registry())
+
+
+@pytest.mark.parametrize("form", GOOD)
+def test_good_modules_break_nothing(form: str) -> None:
+    module = parse_module(GOOD[form], registry())
+    assert diagnose_module(module) == []
+    verify_module(module)
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CHANGES)])
+def test_a_change_breaks_its_rule(change: tuple[str, str, str, str]) -> None:
+    rule, form, old, new = change
+    module = changed(form, old, new)
+    assert verify(module) == []
+    found = diagnose_module(module)
+    assert rule in {diagnostic.rule for diagnostic in found}
+    assert all(diagnostic.message and diagnostic.remedy for diagnostic in found)
+    with pytest.raises(VerifyError) as caught:
+        verify_module(module)
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("rule", OP_RULES, ids=lambda rule: rule.id)
+def test_every_rule_has_negatives_that_only_it_finds(rule: object) -> None:
+    off = [other for other in OP_RULES if other is not rule]
+    mine = [change for change in CHANGES if change[0] == getattr(rule, "id", None)]
+    assert len(mine) >= 2
+    silent = [change for change in mine if not verify(changed(*change[1:]), off)]
+    assert silent, "another rule finds all of them too"
+
+
+def test_rule_ids_are_unique_and_in_order() -> None:
+    ids = [rule.id for rule in OP_RULES]
+    assert ids == [f"OP{number:02}" for number in range(1, len(ids) + 1)]
+
+
+def test_broken_structure_is_told_first() -> None:
+    module = changed("candidate", "constant 255", "constant 256")
+    next(module.walk()).results[0].index = 5
+    assert {diagnostic.rule for diagnostic in diagnose_module(module)} == {"IR08"}
+
+
+def test_the_error_names_op_place_fact_and_remedy() -> None:
+    module = changed("candidate", "tile.store(%A, [%i, %j], %x)", "tile.store(%A, [%i], %x)")
+    with pytest.raises(VerifyError) as caught:
+        verify_module(module)
+    text = str(caught.value)
+    assert text.startswith("OP13 tile.store: has 1 origins for a view of rank 2\n")
+    assert "|     tile.store(%A, [%i], %x)\n" in text
+    assert text.endswith("help: give one origin per axis")
