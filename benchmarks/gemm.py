@@ -4,7 +4,7 @@ import tilenest as tn
 
 
 @tn.kernel
-def gemm(A, B, C, *, bm: int = 96, bn: int = 256, bk: int = 256):
+def gemm(A, B, C, *, bm=96, bn=256, bk=256):
     M, K = A.shape
     N = B.shape[1]
     m, n, k = tn.axis("m", bm), tn.axis("n", bn), tn.axis("k", bk)

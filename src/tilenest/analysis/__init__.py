@@ -9,6 +9,7 @@ from tilenest.analysis.effects import (
     is_written_between,
     may_overlap,
 )
+from tilenest.analysis.extent_bounds import counts_to_extent
 from tilenest.analysis.index_values import (
     access_formulas,
     formula_of,
@@ -31,13 +32,14 @@ from tilenest.analysis.structure import (
 
 __all__ = [
     "CoincidenceHazard",
-    "coincidence_hazard",
     "Effects",
     "OutputClip",
     "access_formulas",
     "ancestor_in",
     "coincide",
+    "coincidence_hazard",
     "constant_of",
+    "counts_to_extent",
     "effects_of",
     "formula_of",
     "is_defined_above",

@@ -7,11 +7,11 @@ an access stays inside a view or buf of static extents.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilenest.analysis.structure import constant_of
 from tilenest.dialects import Access, Apply, Extent, Nest
-from tilenest.ir import INDEX, BlockArgument, OpResult, Type, Value
+from tilenest.ir import INDEX, BlockArgument, OpResult, Value
 from tilenest.layouts import (
     AffineMap,
     Const,
@@ -109,17 +109,47 @@ def ranges_of(extents: Sequence[int], symbols: Sequence[Value]) -> dict[DimRef |
 
 
 def is_inside(
-    access: Access, memory: Type, ranges: dict[DimRef | Sym, Interval]
+    access: Access,
+    memory: Value,
+    ranges: Mapping[DimRef | Sym, Interval],
+    symbols: Sequence[Value] = (),
 ) -> tuple[bool, ...]:
     """For each axis of a view, buf or tile whether the access provably stays within it."""
-    shape: tuple[int | None, ...] = getattr(memory, "shape", ())
+    shape: tuple[int | None, ...] = getattr(memory.type, "shape", ())
     inside: list[bool] = []
-    for result, extent in zip(access.map.results, shape, strict=True):
+    for axis, (result, extent) in enumerate(zip(access.map.results, shape, strict=True)):
         found = bounds(result, ranges)
+        is_high_enough = found is not None and found[0] >= 0
+        is_low_enough = found is not None and extent is not None and found[1] < extent
         inside.append(
-            extent is not None and found is not None and found[0] >= 0 and found[1] < extent
+            is_high_enough
+            and (is_low_enough or _is_counted_along(result, memory, axis, ranges, symbols))
         )
     return tuple(inside)
+
+
+def _is_counted_along(
+    expr: IndexExpr,
+    memory: Value,
+    axis: int,
+    ranges: Mapping[DimRef | Sym, Interval],
+    symbols: Sequence[Value],
+) -> bool:
+    """Whether an expression is at most the index of a nest that runs up to this very extent."""
+    for place in expr.used_syms():
+        symbol = symbols[place] if place < len(symbols) else None
+        if not isinstance(symbol, BlockArgument):
+            continue
+        nest = symbol.block.parent_op
+        if not isinstance(nest, Nest) or symbol.index >= nest.rank:
+            continue
+        end = nest.upper[symbol.index]
+        owner = end.owner if isinstance(end, OpResult) else None
+        if isinstance(owner, Extent) and owner.view is memory and owner.axis == axis:
+            rest = bounds(expr - Sym(place), ranges)
+            if rest is not None and rest[1] <= 0:
+                return True
+    return False
 
 
 def access_formulas(

@@ -150,12 +150,9 @@ class _Branch:
         ):
             if one is before and two is before:
                 continue
-            if isinstance(variable, NameVariable):
-                if not is_live(variable.name):
-                    self._settle(variable, ended(variable.name, "if"))
-                    continue
-                if one is before or two is before:
-                    self._frame.mark_read(variable.name)
+            if isinstance(variable, NameVariable) and not is_live(variable.name):
+                self._settle(variable, ended(variable.name, "if"))
+                continue
             self._settled.append((variable, self.merge([one, two], repr(variable.label))))
         for name in dict.fromkeys([*then.new_names, *other.new_names]):
             self._merge_new(name, is_live(name))

@@ -59,10 +59,6 @@ class Leaf:
     def label(self) -> str:
         return self.variable.label
 
-    @property
-    def name(self) -> str | None:
-        return self.variable.name if isinstance(self.variable, NameVariable) else None
-
 
 @dataclass(slots=True)
 class _Entry:

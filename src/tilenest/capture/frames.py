@@ -128,7 +128,9 @@ class Frame:
         raise AssertionError("a chain of frames ends in a function")
 
     def _load_local(self, name: str) -> object:
-        self.mark_read(name)
+        for accesses in self.accesses:
+            if name not in accesses.written:
+                accesses.read.add(name)
         if name not in self.locals:
             raise UndefinedVariableError(
                 f"{name!r} is read before it is assigned",
@@ -138,12 +140,6 @@ class Frame:
         if isinstance(value, Poison):
             value.raise_error()
         return value
-
-    def mark_read(self, name: str) -> None:
-        """Note a read for every open region that has not certainly written the name."""
-        for accesses in self.accesses:
-            if name not in accesses.written:
-                accesses.read.add(name)
 
     def store(self, name: str, value: object, place: SourceLocation) -> None:
         """Bind a local name."""

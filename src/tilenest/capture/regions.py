@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tilenest.capture.assignment import bind_target
-from tilenest.capture.carries import Carries, Leaf, Promotions
+from tilenest.capture.carries import Carries, Promotions
 from tilenest.capture.frames import Accesses, Frame
 from tilenest.capture.interpreter import Interpreter
 from tilenest.capture.staged import handle_on, index_value, value_as
@@ -179,7 +179,6 @@ class _OpenRegion:
         if isinstance(self.operation, Pipeline):
             split_stages(self.operation, self.cuts, place)
         self.carries.publish()
-        _mark_initial_reads(self.frame, carried)
 
     def _stage(self, handle: Handle, name: str | None) -> None:
         """Cut the body of this pipeline."""
@@ -239,10 +238,3 @@ def _index_name(target: ast.expr, place: int, rank: int) -> str | None:
     if not isinstance(target, ast.Name):
         return None
     return target.id if rank == 1 else f"{target.id}_{place}"
-
-
-def _mark_initial_reads(frame: Frame, carried: list[Leaf]) -> None:
-    """The loop reads the incoming value of what it carries, for the regions around it."""
-    for leaf in carried:
-        if leaf.name is not None:
-            frame.mark_read(leaf.name)

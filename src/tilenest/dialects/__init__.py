@@ -15,6 +15,7 @@ from tilenest.dialects.loop import (
     ReduceLanes,
     Scatter,
     Splat,
+    Transpose,
 )
 from tilenest.dialects.scalar import (
     SCALAR_FUNCTIONS,
@@ -65,6 +66,7 @@ OPERATIONS = (
     Lanes,
     LaneMask,
     ReduceLanes,
+    Transpose,
 )
 ATTRIBUTE_RECORDS = (Access, ResultSpec, Loop, Sched)
 """Frozen dataclasses that may stand in attributes; their text is derived from the fields."""
@@ -121,6 +123,7 @@ __all__ = [
     "Splat",
     "Store",
     "Stride",
+    "Transpose",
     "Yield",
     "registry",
 ]

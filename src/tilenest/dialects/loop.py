@@ -126,3 +126,10 @@ class ReduceLanes(Operation):
     NAME = "vector.reduce"
     value = operand()
     function = attribute(str, leading=True)
+
+
+class Transpose(Operation):
+    """A square of lanes: element j of result i is element i of row j; as many rows as lanes."""
+
+    NAME = "vector.transpose"
+    rows = variadic()

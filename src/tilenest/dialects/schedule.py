@@ -45,7 +45,7 @@ class ResultSpec:
     posts: int = 0
 
 
-LOOP_POLICIES = ("plain", "vector", "unrolled")
+LOOP_POLICIES = ("plain", "vector", "unrolled", "transposed")
 
 
 @dataclass(frozen=True, slots=True)

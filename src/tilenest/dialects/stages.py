@@ -26,6 +26,7 @@ from tilenest.dialects.loop import (
     ReduceLanes,
     Scatter,
     Splat,
+    Transpose,
 )
 from tilenest.dialects.scalar import Apply, Bitcast, Cast, Constant
 from tilenest.dialects.tensor import Alloc, MapReducePost, Read
@@ -55,7 +56,7 @@ _SCALAR = {Constant, Apply, Cast, Bitcast}
 _VIEW_FACTS = {Extent, Stride}
 _LOOPS = {For, Branch, LoopYield, Launch, Return}
 _MEMORY = {Offset, MemoryLoad, MemoryStore, Gather, Scatter}
-_LANES = {Splat, Lanes, LaneMask, ReduceLanes}
+_LANES = {Splat, Lanes, LaneMask, ReduceLanes, Transpose}
 
 
 def _form(operations: set[type[Operation]], types: set[type[Type]]) -> Form:

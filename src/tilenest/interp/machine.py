@@ -27,6 +27,7 @@ from tilenest.dialects import (
     ReduceLanes,
     Scatter,
     Splat,
+    Transpose,
 )
 from tilenest.errors import InternalError
 from tilenest.interp.frame import Frame, Handler
@@ -208,6 +209,11 @@ def reduce_lanes(frame: Frame, op: ReduceLanes) -> list[Array]:
     return [lanes.reshape(())]
 
 
+def transpose(frame: Frame, op: Transpose) -> list[Array]:
+    square = np.stack([frame.array(row) for row in op.rows])
+    return list(np.ascontiguousarray(square.T))
+
+
 HANDLERS: dict[type[Operation], Handler] = {
     LoopYield: hand_over,
     For: loop,
@@ -222,4 +228,5 @@ HANDLERS: dict[type[Operation], Handler] = {
     Lanes: lanes,
     LaneMask: lane_mask,
     ReduceLanes: reduce_lanes,
+    Transpose: transpose,
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tilenest.dialects import Apply, Branch, Constant, For, LoopYield, Splat
+from tilenest.dialects import Apply, Branch, Constant, For, LoopYield, Splat, Transpose
 from tilenest.ir import (
     BOOL,
     INDEX,
@@ -136,6 +136,14 @@ class Emitter:
         if lanes_of(a) or lanes_of(b):
             a, b = self.spread(a, lanes), self.spread(b, lanes)
         return self.apply("and", a, b)
+
+    def transpose(self, rows: Sequence[Value], lanes: int) -> list[Value]:
+        """The columns of a square whose missing rows are zero."""
+        type_ = rows[0].type
+        zero = self.constant(0, type_)
+        square = [*rows, *[zero] * (lanes - len(rows))]
+        op = self.builder.insert(Transpose(rows=square, result_types=[type_] * lanes))
+        return list(op.results)
 
     # Regions ---------------------------------------------------------------------------------
 

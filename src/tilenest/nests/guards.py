@@ -7,12 +7,13 @@ both versions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tilenest.analysis import counts_to_extent
 from tilenest.dialects import MapReducePost
 from tilenest.ir import Value
-from tilenest.layouts import IndexExpr
+from tilenest.layouts import Const, DimRef, IndexExpr, Sym
 from tilenest.nests.addresses import Address
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Index
@@ -24,10 +25,12 @@ CheckedAxis = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Where `condition` holds, the `proven` axes need no check."""
+    """`proven` axes need no check anywhere; where `condition` holds, those in `guarded` need none
+    either (no condition: nothing is gained by testing)."""
 
-    condition: Value
     proven: tuple[CheckedAxis, ...]
+    condition: Value | None
+    guarded: tuple[CheckedAxis, ...]
 
 
 def inside_guard(
@@ -37,7 +40,7 @@ def inside_guard(
     symbols: Sequence[IndexExpr],
     slots: Coordinates,
     memory_of: Callable[[Value], Address | None],
-) -> Guard | None:
+) -> Guard:
     """The guard of an op over origins[d] <= d < origins[d] + sizes[d]."""
     lasts = [
         slots.add(slots.emitter.subtract(size, 1), (-1, extent - 1), 0)
@@ -45,22 +48,37 @@ def inside_guard(
     ]
     corners = origins, [origin + last for origin, last in zip(origins, lasts, strict=True)]
     proven: list[CheckedAxis] = []
+    guarded: list[CheckedAxis] = []
     conditions: dict[tuple[str, IndexExpr, Index], None] = {}
     for group, position, address in _checked_reads(op, memory_of):
         results = op.access(group, position).map.results
+        value: Value = getattr(op, READ_GROUPS[group])[position]
         for axis, (expr, extent) in enumerate(zip(results, address.extents, strict=True)):
+            if _counts_to_extent(op, expr, value, axis):
+                proven.append((group, position, axis))
+                continue
             found = _axis_conditions(expr, extent, corners, symbols, slots)
             if found is not None:
-                proven.append((group, position, axis))
+                (guarded if found else proven).append((group, position, axis))
                 conditions.update(dict.fromkeys(found))
-    if not conditions:
-        return None
+    return Guard(tuple(proven), _conjunction(conditions, slots), tuple(guarded))
+
+
+def _conjunction(
+    conditions: Iterable[tuple[str, IndexExpr, Index]], slots: Coordinates
+) -> Value | None:
     condition: Value | None = None
     for function, expr, bound in conditions:
         part = slots.emitter.compare(function, slots.emit(expr), bound)
         condition = slots.emitter.both(condition, part, 0)
-    assert condition is not None
-    return Guard(condition, tuple(proven))
+    return condition
+
+
+def _counts_to_extent(op: MapReducePost, expr: IndexExpr, value: Value, axis: int) -> bool:
+    """Whether the axis is read at the index of a nest that ends at this very extent."""
+    units = [DimRef(d) if extent > 1 else Const(0) for d, extent in enumerate(op.extents)]
+    here = expr.substitute(units, [Sym(i) for i in range(len(op.symbols))])
+    return isinstance(here, Sym) and counts_to_extent(op.symbols[here.position], value, axis)
 
 
 def _checked_reads(

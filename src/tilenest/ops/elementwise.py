@@ -20,7 +20,7 @@ from tilenest.ops.arrays import (
     same_dtype,
     write,
 )
-from tilenest.ops.precision import wide
+from tilenest.ops.precision import whole, wide
 
 _BLOCK = 8192
 """Elements of one flat instance: 32 KiB of f32, a few microseconds of work."""
@@ -84,7 +84,7 @@ def _gelu_rows(Z, X, B, R):
     n = tn.axis("n", Z.shape[1])
     for row in tn.parallel(Z.extent(0)):
         i = row.index()
-        bias = None if B is None else wide(B[0, n])
+        bias = None if B is None else whole(B, n)
         residual = None if R is None else wide(R[(i, 0), (1, n)])
         y = _gelu_of(wide(X[(i, 0), (1, n)]), bias, residual)
         Z((i, 0), (1, n)).store(y.cast(Z.dtype))

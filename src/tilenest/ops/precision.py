@@ -15,3 +15,11 @@ import tilenest as tn
 def wide(tile: Any) -> Any:
     """The tile in the dtype arithmetic is done in."""
     return tile.cast(tn.float32) if tile.dtype in (tn.float16, tn.bfloat16) else tile
+
+
+@tn.function
+def whole(vector: Any, n: Any) -> Any:
+    """A one-dimensional view as one tile along `n`, in the dtype arithmetic is done in."""
+    if vector.shape[0] != n.extent:
+        raise tn.ShapeError(f"a vector of {vector.shape[0]} elements beside rows of {n.extent}")
+    return wide(vector[0, n])

@@ -21,7 +21,7 @@ from tilenest.ops.arrays import (
     same_dtype,
     write,
 )
-from tilenest.ops.precision import wide
+from tilenest.ops.precision import whole, wide
 
 
 @tn.kernel
@@ -55,9 +55,9 @@ def _layer_norm(Y, X, weight, bias, residual, *, eps):
         variance = tn.sum(centred * centred, n) / count
         y = centred * tn.rsqrt(variance + eps)
         if weight is not None:
-            y = y * wide(weight[0, n])
+            y = y * whole(weight, n)
         if bias is not None:
-            y = y + wide(bias[0, n])
+            y = y + whole(bias, n)
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 
@@ -70,7 +70,7 @@ def _rms_norm(Y, X, weight, *, eps):
         x = wide(X[(i, 0), (1, n)])
         y = x * tn.rsqrt(tn.sum(x * x, n) / count + eps)
         if weight is not None:
-            y = y * wide(weight[0, n])
+            y = y * whole(weight, n)
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 

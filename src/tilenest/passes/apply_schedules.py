@@ -47,7 +47,7 @@ def _prove_inputs(op: MapReducePost, rewriter: Rewriter) -> None:
     for i, value in enumerate(op.inputs):
         access = op.access("input", i)
         if access.bounds in ("zero", "check") and isinstance(value.type, ViewType):
-            inside = is_inside(access, value.type, ranges)
+            inside = is_inside(access, value, ranges, op.symbols)
             if all(
                 known or is_clipped(access.map.results[axis], value, axis)
                 for axis, known in enumerate(inside)

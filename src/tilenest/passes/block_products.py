@@ -1,7 +1,8 @@
 """Fit contractions to whole register blocks, and skip blocks whose cells are dropped anyway.
 
-In: bufferized work. Out: an accumulator's buf and its product cover whole blocks (mr x nr); where
-its only reader stores it to a view that drops what is outside, the product's m and n end there too.
+In: bufferized work. Out: an accumulator's buf and its product cover whole blocks (mr x nr) along
+the dims whose operand is read from panels; where its only reader stores it to a view that drops
+what is outside, the product's m and n end there too.
 
     acc: buf 97 x 131, product over (97, 131, k)  ->  acc: buf 98 x 160, product over (98, 160, k)
                                                       clipped at (M - i*97, N - j*131)

@@ -1,17 +1,12 @@
 """Give every tile a buf and put the work into destination form; nests carry scalars only.
 
-In: fused work on values. Out: `tensor.map_reduce_post`s with outputs, `buf.alloc`s where tiles are
-made, `buf.read` for folded scalars.
+In: fused work on values. Out: map_reduce_posts with outputs, `buf.alloc`s where tiles are made,
+`buf.read`s of folded scalars. A carried tile lives in one buf outside its loop. Its update is
+written in place when nothing reads the old state afterwards (see `claims`); else it is copied,
+all copies reading before any writes, so that swaps stay right.
 
     %acc = exec.serial [%zero] { (%k, %a): %n = mma(.., seed %a); yield %n }
-    becomes
-    %b = buf.alloc;  fill -> %b
-    exec.serial { (%k): mma(.., seed %b) -> %b }
-
-A carried tile lives in one buf outside its loop. Its update is written in place when nothing reads
-the old state afterwards and the update reads it only where it writes; else it is copied, all
-copies reading before any writes (swaps stay right). A buf takes over its initial value's storage
-when that value has no other later use.
+    becomes   fill -> %b;  exec.serial { (%k): mma(.., seed %b) -> %b }
 """
 
 from __future__ import annotations
@@ -100,7 +95,7 @@ def _coordinate(op: MapReducePost, dim: int) -> IndexExpr:
 
 
 def _read_units_at_zero(op: MapReducePost, rewriter: Rewriter) -> None:
-    """Spell the coordinate of a dim of extent 1 as 0 everywhere, so that equal places look equal."""
+    """Spell the coordinate of a dim of extent 1 as 0, so that equal places look equal."""
     units = [_coordinate(op, d) for d in range(op.rank)]
     for name in ("input_access", "seed_access", "post_access"):
         accesses: tuple[Access, ...] = op.attributes[name]

@@ -1,14 +1,10 @@
 """Simplify: fold constants, drop dead and duplicate work, unroll what runs once.
 
-In: any form before Machine. Out: the same program with less in it.
-
-    scalar.apply of constants           -> scalar.constant      (index arithmetic; floats stay)
-    pure op nobody uses                 -> gone                 (also inside scalar regions)
-    second scalar op or view.extent     -> the first            (same operands, same block)
-    view.extent of a static axis        -> scalar.constant
-    carried state that never changes    -> its initial value
-    exec.if of a constant               -> the branch taken
-    loop that runs exactly once         -> its body
+In: any form before Machine. Out: the same program with less in it: index arithmetic on constants
+is a constant, as is the extent of a static axis; equal scalar ops of a block are one; a pure op
+nobody uses is gone, inside scalar regions too; a carried state that never changes is its initial
+value; a branch on a constant is the block taken; a loop that runs exactly once is its body. Float
+arithmetic is left to run time.
 """
 
 from __future__ import annotations

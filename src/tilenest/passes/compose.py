@@ -105,7 +105,7 @@ class Composer:
         return simplify(expr, self.ranges)
 
     def place(
-        self, access: Access, dims: Coordinates, symbols: Sequence[Value], memory: Type
+        self, access: Access, dims: Coordinates, symbols: Sequence[Value], memory: Value
     ) -> Access:
         """An access of another op, whose loop dims are at `dims` here, over this domain."""
         syms = [self.symbol(value) for value in symbols]
@@ -153,11 +153,13 @@ class Composer:
         return AffineMap(self.rank, len(self.symbols), tuple(results))
 
     def access(
-        self, memory: Type, results: Sequence[IndexExpr], bounds: str, fill: bool | int | float = 0
+        self, memory: Value, results: Sequence[IndexExpr], bounds: str, fill: bool | int | float = 0
     ) -> Access:
-        """An access to memory of this type, 'proven' where it cannot leave it."""
+        """An access to this memory, 'proven' where it cannot leave it."""
         wanted = Access(self.map(results), bounds, fill)
-        if bounds in ("zero", "check") and all(is_inside(wanted, memory, self.ranges)):
+        if bounds in ("zero", "check") and all(
+            is_inside(wanted, memory, self.ranges, self.symbols)
+        ):
             return Access(wanted.map)
         return wanted
 
@@ -228,7 +230,7 @@ class Composer:
             used = argument.has_uses
             arguments.append(self.index(self.simplified(expr)) if used else argument)
         for i, value in enumerate(producer.inputs):
-            access = self.place(producer.access("input", i), dims, producer.symbols, value.type)
+            access = self.place(producer.access("input", i), dims, producer.symbols, value)
             arguments.append(self.input_element(value, access))
         yields = self.paste(block, [*arguments, *states], {})
         for j, result in enumerate(producer.results):

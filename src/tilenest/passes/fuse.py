@@ -67,7 +67,7 @@ def rebuild(op: MapReducePost, inlined: Collection[Operation], rewriter: Rewrite
     here = tuple(DimRef(d) for d in range(op.rank))
     yields = composer.inline(op, here, states)
     seeds, posts, outputs = (
-        [composer.place(a, here, op.symbols, value.type) for a, value in group]
+        [composer.place(a, here, op.symbols, value) for a, value in group]
         for group in (
             zip(op.seed_access, op.seeds, strict=True),
             zip(op.post_access, op.posts, strict=True),

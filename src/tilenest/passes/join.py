@@ -111,11 +111,11 @@ def _moved(
     """The accesses of seeds and posts over the composer's domain."""
     return (
         [
-            composer.place(a, dims, op.symbols, v.type)
+            composer.place(a, dims, op.symbols, v)
             for a, v in zip(op.seed_access, op.seeds, strict=True)
         ],
         [
-            composer.place(a, dims, op.symbols, v.type)
+            composer.place(a, dims, op.symbols, v)
             for a, v in zip(op.post_access, op.posts, strict=True)
         ],
     )
@@ -156,7 +156,7 @@ def _apply_epilogue(found: Epilogue, rewriter: Rewriter) -> None:
     composer.bind(fold.results[result], cell, final)
     (element,) = composer.inline(consumer, dims, [])
     outputs = [
-        composer.place(a, dims, consumer.symbols, v.type)
+        composer.place(a, dims, consumer.symbols, v)
         for a, v in zip(consumer.output_access, consumer.outputs, strict=True)
     ]
     post = composer.finish([element], states_first=True)

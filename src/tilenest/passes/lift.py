@@ -99,7 +99,7 @@ def _lift_load(op: Load, rewriter: Rewriter) -> MapReducePost:
     fill = 0 if op.other is None else constant_of(op.other)
     # A false mask protects elements that lie outside, so masked reads are always bounded.
     bounds = "zero" if op.bounds == "assume" and op.mask is not None else op.bounds
-    access = composer.access(op.view.type, results, bounds, 0 if fill is None else fill)
+    access = composer.access(op.view, results, bounds, 0 if fill is None else fill)
     element = composer.read(op.view, access)
     conditions: list[Value] = []
     if fill is None and access.bounds == "zero":
@@ -180,7 +180,7 @@ def _lift_reindex(op: Reindex, rewriter: Rewriter) -> MapReducePost:
     dims = op.result.type.dims if isinstance(op.result.type, TileType) else ()
     composer = _start(op, dims)
     here = tuple(DimRef(d) for d in range(composer.rank))
-    access = composer.place(Access(op.map, "zero"), here, op.symbols, op.value.type)
+    access = composer.place(Access(op.map, "zero"), here, op.symbols, op.value)
     element = composer.input_element(op.value, access)
     return insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
 
@@ -200,7 +200,11 @@ def _lift_mma(op: Mma, rewriter: Rewriter) -> MapReducePost:
             factor = composer.builder.insert(cast).result
         factors.append(factor)
     state = composer.state(element_type)
-    step = composer.apply("fma", [*factors, state], element_type)
+    if c.dtype.is_float:
+        step = composer.apply("fma", [*factors, state], element_type)
+    else:
+        product = composer.apply("mul", factors, element_type)
+        step = composer.apply("add", [product, state], element_type)
     kept = tuple(range(len(c.dims)))
     seed = Access(composer.map([DimRef(d) for d in kept]))
     return insert_fold(
@@ -218,7 +222,7 @@ def _lift_store(op: Store, rewriter: Rewriter) -> None:
     results: list[IndexExpr] = [composer.symbol(o) for o in op.origins]
     # A store of one element has origins but no dims.
     results = [r + DimRef(d) if dims else r for d, r in enumerate(results)]
-    access = composer.access(op.view.type, results, op.bounds)
+    access = composer.access(op.view, results, op.bounds)
     element = _stored(composer, op.value, dims)
     mask = None if op.mask is None else _stored(composer, op.mask, dims)
     insert_store(rewriter.builder_before(op), composer, element, (op.view, access), mask)

@@ -156,7 +156,7 @@ class _FoldComposer(Composer):
         owner = getattr(value, "owner", None)
         if isinstance(owner, Load) and owner.parent is self._op.body:
             results = [self.simplified(self.symbol(origin)) for origin in owner.origins]
-            return self.read(owner.view, self.access(owner.view.type, results, owner.bounds))
+            return self.read(owner.view, self.access(owner.view, results, owner.bounds))
         return super()._evaluate(value, coordinates)
 
 

@@ -74,15 +74,15 @@ def _padded_element(composer: Composer, value: Value, place: tuple[IndexExpr, ..
     """
     load = plain_load(value)
     if load is None:
-        return composer.input_element(value, composer.access(value.type, place, "zero"))
+        return composer.input_element(value, composer.access(value, place, "zero"))
     axes = load.spec(0).dims
     dims = tuple(place[axes.index(d)] for d in range(load.rank))
     source = load.access("input", 0)
-    placed = composer.place(source, dims, load.symbols, load.inputs[0].type)
+    placed = composer.place(source, dims, load.symbols, load.inputs[0])
     view = load.inputs[0]
     # A promise about the tile says nothing of what lies beyond it.
     fill = source.fill if source.bounds == "zero" else 0
-    return composer.read(view, composer.access(view.type, placed.map.results, "zero", fill))
+    return composer.read(view, composer.access(view, placed.map.results, "zero", fill))
 
 
 # Skipping zeros --------------------------------------------------------------------------------

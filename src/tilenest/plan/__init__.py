@@ -1,4 +1,4 @@
-"""(IR, Machine) -> frozen answers with reasons; passes read them once and edit, nothing here does."""
+"""(IR, Machine) -> frozen answers with reasons; passes read them and edit, nothing here does."""
 
 from tilenest.plan.edges import EdgePlan, plan_edges
 from tilenest.plan.joins import Epilogue, Join, plan_epilogue, plan_join

@@ -204,7 +204,7 @@ def _obstacle_in_place(op: MapReducePost, position: int, kept: int, is_vector: b
         return None if op.extents[kept] == 1 else "it is computed here"
     access = load.access("input", 0)
     inside = access.bounds in ("proven", "assume") or all(
-        is_inside(access, load.inputs[0].type, ranges_of(load.extents, load.symbols))
+        is_inside(access, load.inputs[0], ranges_of(load.extents, load.symbols), load.symbols)
     )
     if not inside:
         return "it may reach outside its view"

@@ -2,7 +2,8 @@
 
 In: a bufferized op over its final domain, and the machine. Out: a `Sched` and why.
 
-    pointwise       the dim along which stores are contiguous runs along vectors, several at once
+    pointwise       the dim along which stores are contiguous runs along vectors, several at once;
+                    where the inputs are contiguous along another one, squares are transposed
     fold, kept v    accumulators of neighbouring cells in vectors; the folded loops run outside
                     the vector loop, so each cell folds in order
     fold, folded v  partial accumulators, one a lane and copy; only a tree policy with known merges
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 
 from tilenest.analysis import offset_step
 from tilenest.dialects import SCALAR_FUNCTIONS, Apply, Loop, MapReducePost, Sched
-from tilenest.ir import element_dtype
+from tilenest.ir import element_dtype, index
 from tilenest.machine import Machine
 from tilenest.plan.records import Decision
 
@@ -54,12 +55,37 @@ def _pointwise(op: MapReducePost, lanes: int) -> tuple[Sched, Decision]:
         sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
         return sched, _decision(op, sched, "vectorized", "it is one point")
     dim = max(range(op.rank), key=lambda d: (_stores_along(op, d), _contiguity(op, d), d))
+    along = _transposing_dim(op, dim, lanes)
+    if along is not None:
+        sched = _transposed(op, dim, along, lanes)
+        reason = f"inputs are contiguous along loop {along}, stores along loop {dim}"
+        return sched, _decision(op, sched, "vectorized", reason)
     outer = [Loop(d, 1) for d in range(op.rank) if d != dim]
     sched = Sched((*outer, *_vectors(op, dim, lanes)), "vectorized")
     reason = f"stores are contiguous along loop {dim}"
     if _stores_along(op, dim) < 2:
         reason = f"loop {dim} is the best of dims without contiguous stores"
     return sched, _decision(op, sched, "classic", reason)
+
+
+def _transposing_dim(op: MapReducePost, dim: int, lanes: int) -> int | None:
+    """Another dim along which the inputs are contiguous, where along the stores' dim they jump."""
+    is_plain = len(op.specs) == 1 and not op.spec(0).is_masked and op.extents[dim] > 1
+    if not is_plain or _stores_along(op, dim) < 2 or _contiguity(op, dim) >= 0:
+        return None
+    others = [d for d in range(op.rank) if d != dim and op.extents[d] >= lanes]
+    return next((d for d in others if _contiguity(op, d) > 0), None)
+
+
+def _transposed(op: MapReducePost, dim: int, along: int, lanes: int) -> Sched:
+    """Squares: read with lanes along `along`, stored with lanes along `dim`."""
+    outer = [Loop(d, 1) for d in range(op.rank) if d not in (dim, along)]
+    square = [
+        Loop(dim, min(lanes, op.extents[dim])),
+        Loop(along, lanes, "vector"),
+        Loop(dim, 1, "transposed"),
+    ]
+    return Sched((*outer, *square), "transposed")
 
 
 def _vectors(op: MapReducePost, dim: int, lanes: int) -> Iterator[Loop]:
@@ -102,16 +128,19 @@ def _folded_dims(op: MapReducePost) -> set[int]:
 
 
 def _may_split(op: MapReducePost) -> bool:
-    specs = [op.spec(j) for j in op.folded_results]
-    return all(spec.policy == "unordered_tree" and spec.merge is not None for spec in specs)
+    """Whether every fold may be cut into partial ones: by its policy, or because it is exact."""
+    return all(
+        op.spec(j).merge is not None
+        and (op.spec(j).policy == "unordered_tree" or element_dtype(seed.type).is_integer)
+        for j, seed in zip(op.folded_results, op.seeds, strict=True)
+    )
 
 
 def _widest_bytes(op: MapReducePost) -> int:
-    values = (*op.inputs, *op.seeds, *op.posts, *op.outputs)
-    sizes = [
-        dtype.bytes for dtype in map(lambda v: element_dtype(v.type), values) if dtype.kind != "x"
-    ]
-    return max(_SMALLEST_BYTES, *sizes) if sizes else 8
+    """Bytes of the widest element the op touches; coordinates don't count beside other elements."""
+    dtypes = {element_dtype(v.type) for v in (*op.inputs, *op.seeds, *op.posts, *op.outputs)}
+    sizes = [dtype.bytes for dtype in dtypes if dtype is not index]
+    return max(_SMALLEST_BYTES, *sizes) if sizes else index.bytes
 
 
 def _copies(op: MapReducePost) -> int:

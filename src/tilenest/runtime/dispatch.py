@@ -2,16 +2,16 @@
 
 In: the arguments of a call. Out: the arrays written, or an error before anything was. A `Path` is
 how a call went before: the argument types, how each is passed, and the compiled function, which
-itself checks everything else and says whether it ran. A call tries the last path, then the other
-recent ones, then looks at every argument, explains what is wrong, and finds or compiles a variant.
-Compiling is one at a time in the process, and never while it forks.
+itself checks everything else and says whether it ran. A call tries the last path, the one of these
+shapes, the other recent ones; then it looks at every argument, explains what is wrong, and finds or
+compiles a variant. Compiling is one at a time in the process, and never while it forks.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import FunctionType
@@ -35,6 +35,7 @@ from tilenest.runtime.memory import coincide, share_elements, shares_with_itself
 from tilenest.runtime.watch import Watch
 
 _RECENT = 4
+_MOST_SHAPES = 4096
 _MISSED: tuple[type[Exception], ...] = (
     NotPreparedError,
     AttributeError,
@@ -128,7 +129,6 @@ class Path:
     """None when every argument is passed as it is"""
     run: Callable[..., int]
     watch: Watch
-    variant: Variant
 
     def try_run(self, arguments: tuple[Any, ...]) -> bool:
         """Run if the arguments fit; False when nothing was done."""
@@ -151,19 +151,24 @@ def prepared(prepares: Sequence[Prepare | None], arguments: Sequence[Any]) -> It
 class Dispatcher:
     """All variants of one kernel with one configuration."""
 
-    __slots__ = ("_paths", "source", "variants")
+    __slots__ = ("_by_shape", "_last", "_recent", "source", "variants")
 
     def __init__(self, source: KernelSource) -> None:
         self.source = source
         self.variants: tuple[Variant, ...] = ()
-        self._paths: tuple[Path, ...] = ()
+        self._last: Path | None = None
+        self._recent: tuple[Path, ...] = ()
+        self._by_shape: dict[Hashable, Path] = {}
 
     def call(self, arguments: tuple[Any, ...]) -> None:
         """Run for these arguments, in the quickest way that fits."""
-        for path in self._paths:
-            if path.try_run(arguments):
-                if path is not self._paths[0]:
-                    self._use(path)
+        last = self._last
+        if last is not None and last.try_run(arguments):
+            return
+        shapes = _shapes_of(arguments)
+        for path in (self._by_shape.get(shapes), *self._recent):
+            if path is not None and path is not last and path.try_run(arguments):
+                self._use(path, shapes)
                 return
         self._run_explained(arguments)
 
@@ -231,7 +236,8 @@ class Dispatcher:
         if not is_interleaved:
             types = tuple(map(type, arguments))
             needed = None if not any(prepares) else prepares
-            self._use(Path(types, needed, run, variant.watch, variant))
+            path = Path(types, needed, run, variant.watch)
+            self._use(path, _shapes_of(arguments))
 
     def check_writes(self, captured: Captured, accepted: Sequence[Accepted]) -> bool:
         """Refuse calls that must not write where they would; True when a written array lies
@@ -286,11 +292,23 @@ class Dispatcher:
         (low, high), (other_low, other_high) = left.span, right.span
         return low < other_high and other_low < high
 
-    def _use(self, path: Path) -> None:
-        """Try this path first from now on."""
-        others = [p for p in self._paths if p is not path and p.types != path.types]
-        same = [p for p in self._paths if p is not path and p.types == path.types]
-        self._paths = (path, *same, *others)[:_RECENT]
+    def _use(self, path: Path, shapes: Hashable) -> None:
+        """Try this path first from now on, and for these shapes."""
+        self._last = path
+        self._recent = (path, *(other for other in self._recent if other is not path))[:_RECENT]
+        if len(self._by_shape) >= _MOST_SHAPES:
+            self._by_shape.clear()
+        self._by_shape[shapes] = path
+
+
+def _shapes_of(arguments: Sequence[Any]) -> Hashable:
+    """What most often decides the variant."""
+    shapes = tuple([getattr(argument, "shape", None) for argument in arguments])
+    try:
+        hash(shapes)
+    except TypeError:
+        return None
+    return shapes
 
 
 def grouped(accepted: Sequence[Accepted]) -> tuple[Accepted, ...]:

@@ -1,4 +1,4 @@
-"""Rules `OP36` and `OP37`: a module holds only what the grammar of its form allows.
+"""Rules `FM01` and `FM02`: a module holds only what the grammar of its form allows.
 
 In: a module. Out: faults at the first op or value that has no place in the form. The grammar is the
 table of `dialects.stages`.
@@ -54,6 +54,6 @@ def _values(subject: Subject) -> Iterator[tuple[Operation | None, Value]]:
 
 
 FORM_RULES = (
-    Rule("OP36", "a form holds the ops of its grammar", _operations),
-    Rule("OP37", "a form holds the types of its grammar", _types),
+    Rule("FM01", "a form holds the ops of its grammar", _operations),
+    Rule("FM02", "a form holds the types of its grammar", _types),
 )

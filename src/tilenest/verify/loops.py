@@ -1,4 +1,4 @@
-"""Rules `OP24` to `OP35`: loops, branches, launches, memory and lanes of Machine form.
+"""Rules `OP24` to `OP36`: loops, branches, launches, memory and lanes of Machine form.
 
 In: operations of the loop dialect. Out: findings about types, lanes, alignment and callees.
 """
@@ -22,6 +22,7 @@ from tilenest.dialects import (
     ReduceLanes,
     Scatter,
     Splat,
+    Transpose,
 )
 from tilenest.ir import (
     BOOL,
@@ -194,6 +195,16 @@ def _reduce(op: ReduceLanes) -> Findings:
         )
 
 
+def _square(op: Transpose) -> Findings:
+    types = types_of(op.rows)
+    type_ = types[0] if types else None
+    if not isinstance(type_, VectorType) or type_.lanes != len(types):
+        yield f"transposes {len(types)} rows", "give as many rows as each has lanes"
+        return
+    yield from expect_types("`rows`", types, [type_] * len(types))
+    yield from expect_types("results", types_of(op.results), types)
+
+
 LOOP_RULES = (
     op_rule("OP24", "loops count by index and carry states", For, _for),
     op_rule("OP25", "branches have a bool and two regions of equal types", Branch, _branch),
@@ -207,4 +218,5 @@ LOOP_RULES = (
     op_rule("OP33", "lane numbers fill a vector", Lanes, _lane_ops),
     op_rule("OP34", "lane masks are bool", LaneMask, _lane_ops),
     op_rule("OP35", "lanes combine by a function of two arguments", ReduceLanes, _reduce),
+    op_rule("OP36", "a transposed square has as many rows as lanes", Transpose, _square),
 )

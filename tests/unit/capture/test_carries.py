@@ -548,3 +548,85 @@ def test_a_pipeline_without_stages_has_one() -> None:
     np.testing.assert_array_equal(y, x.reshape(3, 4).sum(0))
     pipeline = only(result, Pipeline)
     assert (len(pipeline.regions), pipeline.window, pipeline.stage_names) == (1, 2, (None,))
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_number_set_in_a_loop_that_may_not_run_keeps_its_value_then(count: int) -> None:
+    def kernel(X: Any, n: Any, Y: Any) -> None:
+        factor = 1
+        for _ in tn.serial(n):
+            factor = 3
+        Y(0, 4).store(X[0, 4] * factor)
+
+    x, y = numbers(4), poisoned(4)
+    run(kernel, x, np.int64(count), y)
+    np.testing.assert_array_equal(y, x * (3 if count else 1))
+
+
+def test_a_dead_variable_read_only_by_another_assignment_is_carried() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        current = X[0, 4]
+        before = current
+        for step in tn.serial(3):
+            before = current
+            current = X[step.index() * 4, 4]
+        Y(0, 4).store(before)
+
+    x, y = numbers(12), poisoned(4)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y, x[4:8])
+
+
+def test_an_arm_that_keeps_a_number_reads_it() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        factor = 1
+        for step in tn.serial(3):
+            if step.index() == 1:
+                factor = 5
+            Y(step.index() * 4, 4).store(X[0, 4] * factor)
+
+    x, y = numbers(4), poisoned(12)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y.reshape(3, 4), [x, 5 * x, 5 * x])
+
+
+def test_an_arm_that_reads_before_it_writes_reads_the_incoming_value() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        factor = 1
+        for step in tn.serial(3):
+            if step.index() == 0:
+                factor = 3
+            else:
+                Y(step.index() * 4, 4).store(X[0, 4] * factor)
+                factor = 4
+
+    x, y = numbers(4), poisoned(12)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y.reshape(3, 4)[1:], [3 * x, 4 * x])
+
+
+def test_an_assignment_in_one_arm_is_not_certain() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        factor = 1
+        for step in tn.serial(3):
+            if step.index() == 1:
+                factor = 1
+            Y(step.index() * 4, 4).store(X[0, 4] * factor)
+            factor = 7
+
+    x, y = numbers(4), poisoned(12)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y.reshape(3, 4), [x, x, 7 * x])
+
+
+def test_an_inner_loop_that_may_not_run_reads_what_it_carries() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        factor = 1
+        for step in tn.serial(3):
+            for _ in step.serial(1 - step.index()):
+                factor = 5
+            Y(step.index() * 4, 4).store(X[0, 4] * factor)
+
+    x, y = numbers(4), poisoned(12)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y.reshape(3, 4), [5 * x, 5 * x, 5 * x])

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +55,15 @@ class Writer:
         self.lines.append("    " * depth + line)
 
     def statement(self, depth: int, extra: tuple[str, ...]) -> None:
-        choices = [self.observe, self.assign, self.assign, self.swap, self.count, self.slot, self.local]
+        choices = [
+            self.observe,
+            self.assign,
+            self.assign,
+            self.swap,
+            self.count,
+            self.slot,
+            self.local,
+        ]
         if depth < 4:
             choices += [self.loop, self.loop, self.condition, self.host_loop]
         self.random.choice(choices)(depth, extra)

@@ -20,7 +20,7 @@ from tilenest.backends.llvm.object import (
     host_machine,
     load_object,
 )
-from tilenest.backends.llvm.text import FunctionText, ModuleText
+from tilenest.backends.llvm.text import ModuleText
 from tilenest.backends.llvm.values import I64, POINTER, Value, llvm_type
 
 Array = NDArray[Any]
@@ -116,6 +116,3 @@ def loop_text(
     f.begin(done)
     f.ret()
     return module.render()
-
-
-__all__ = ["Expansion", "FunctionText", "Loop", "compile_loop", "loop_text", "machines"]

@@ -15,7 +15,7 @@ from tilenest.backends.llvm.object import (
     load_object,
     process_symbols,
 )
-from tilenest.backends.llvm.pool import RUN
+from tilenest.backends.llvm.pool_names import RUN
 from tilenest.backends.llvm.text import FunctionText, ModuleText
 from tilenest.backends.llvm.values import I8, I32, I64, POINTER, Value, constant
 

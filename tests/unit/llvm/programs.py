@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from tests.unit.llvm.pool_bodies import native_pool
 from tilenest.backends.llvm import (
     ENTRY,
-    POOL_SYMBOLS,
     RAN,
     ArrayArgument,
     EntryDescription,
@@ -278,8 +277,8 @@ def load_kernel(
 ) -> Kernel:
     data = compile_object(generate(module, entry, machine or host_machine()), machine=machine)
     names = undefined_symbols(data)
-    others = process_symbols(names - POOL_SYMBOLS)
-    loaded = load_object(data, {**others, **native_pool().symbols})
+    pool = native_pool().symbols
+    loaded = load_object(data, {**process_symbols(names - pool.keys()), **pool})
     function = tvm_ffi.Function.__from_extern_c__(loaded.address(ENTRY), keep_alive_object=loaded)
     return Kernel(loaded, function)
 

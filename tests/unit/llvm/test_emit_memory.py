@@ -73,7 +73,7 @@ def leading(lanes: int) -> Callable[[Program, Value, Value], Value]:
 
 
 @pytest.mark.parametrize("machine", _MACHINES.values(), ids=_MACHINES)
-@pytest.mark.parametrize("lanes", [2, 8, 16, 32])
+@pytest.mark.parametrize("lanes", [8, 32])
 @pytest.mark.parametrize("dtype", _STORED, ids=str)
 def test_masks_of_leading_lanes_at_every_remainder(
     dtype: DType, lanes: int, machine: HostMachineInfo
@@ -99,7 +99,7 @@ def check_lengths(
 
 @pytest.mark.parametrize("machine", _MACHINES.values(), ids=_MACHINES)
 @pytest.mark.parametrize("dtype", _STORED, ids=str)
-@pytest.mark.parametrize("count", [0, 1, 7, 13, 16, 20])
+@pytest.mark.parametrize("count", [0, 7, 13, 20])
 def test_masks_of_a_fixed_number_of_lanes(
     dtype: DType, count: int, machine: HostMachineInfo
 ) -> None:

@@ -15,7 +15,7 @@ _SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 1e-4, np.inf, -np.inf, np.nan, -np.
 
 
 @pytest.mark.parametrize("machine", _MACHINES.values(), ids=_MACHINES)
-@pytest.mark.parametrize("lanes", [0, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("lanes", [0, 4, 16, 32])
 @pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
 @pytest.mark.parametrize("function", ["minimum", "maximum", "fmin", "fmax"])
 def test_all_pairs(function: str, dtype: DType, lanes: int, machine: HostMachineInfo) -> None:

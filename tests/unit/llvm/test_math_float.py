@@ -20,7 +20,7 @@ FUNCTIONS: dict[str, tuple[Expansion, Reference, float]] = {
     "expm1": (math_exp.expm1, np.expm1, 1.55),
     "tanh": (math_exp.tanh, np.tanh, 1.5),
     "log": (math_log.log, np.log, 1.0),
-    "log2": (math_log.log2, np.log2, 1.05),
+    "log2": (math_log.log2, np.log2, 1.15),
     "log10": (math_log.log10, np.log10, 1.05),
     "log1p": (math_log.log1p, np.log1p, 1.6),
     "erf": (math_erf.erf, np.vectorize(math.erf, [float]), 1.15),

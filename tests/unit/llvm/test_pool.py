@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.unit.llvm.pool_bodies import INNER_ITEMS, SCRATCH_BYTES, bodies, native_pool
-from tilenest.backends.llvm.pool import RUN
+from tilenest.backends.llvm.pool_names import RUN
 
 Integers = NDArray[np.int64]
 DEFAULT_CONTROL = 0x1F80

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.unit.nests.scheduled import access, apply, one_op_module
-from tilenest.dialects import Apply, Loop, ResultSpec, Sched
+from tilenest.dialects import Apply, Loop, ResultSpec, Sched, Transpose
 from tilenest.interp import interpret
 from tilenest.ir import Module, float32, int32
 from tilenest.layouts import DimRef
@@ -163,3 +163,43 @@ def test_bounds_mask_and_clip() -> None:
     padded = np.concatenate([np.zeros(3, np.float32), a, np.zeros(20, np.float32)])
     np.testing.assert_array_equal(guarded[1:31], padded[5:35])
     assert np.isnan(guarded[[0, 31]]).all()
+
+
+@pytest.mark.parametrize("m", [1, 3, 8, 9, 21])
+@pytest.mark.parametrize("n", [1, 7, 8, 9, 20])
+def test_transposed_squares(m: int, n: int) -> None:
+    """Read along rows, stored along columns: whole squares, narrow ones, masked ones."""
+    loops = (Loop(0, min(8, m)), Loop(1, 8, "vector"), Loop(0, 1, "transposed"))
+    module = one_op_module(
+        float32,
+        [(m, n), (n, m)],
+        (m, n),
+        [access(2, [D0, D1])],
+        access(2, [D1, D0]),
+        ResultSpec((0, 1)),
+        lambda b, v: [apply(b, "neg", v[2])],
+        Sched(loops),
+    )
+    a = np.random.default_rng(m).standard_normal((m, n), np.float32)
+    out = np.full((n, m), np.nan, np.float32)
+    run(module, a, out)
+    np.testing.assert_array_equal(out, -a.T)
+    transposes = [op for op in lower_machine(module).walk() if isinstance(op, Transpose)]
+    assert transposes
+
+
+def test_transposed_squares_clipped_at_run_time() -> None:
+    module = one_op_module(
+        float32,
+        [(20, 24), (22, 17)],
+        (20, 24),
+        [access(2, [D0, D1])],
+        access(2, [D1, D0], "zero"),
+        ResultSpec((0, 1)),
+        lambda _, v: [v[2]],
+        Sched((Loop(0, 8), Loop(1, 8, "vector"), Loop(0, 1, "transposed"))),
+    )
+    a = np.random.default_rng(0).standard_normal((20, 24), np.float32)
+    out = np.full((22, 17), np.nan, np.float32)
+    run(module, a, out)
+    np.testing.assert_array_equal(out, a.T[:22, :17])

@@ -1,8 +1,12 @@
 """The CPU target: Machine form to LLVM text, to an object, to addresses in this process."""
 
-from tilenest.backends.llvm.emit import emit_module, main_function
-from tilenest.backends.llvm.entry import ENTRY, MISSED, RAN, write_entry
+from functools import cache
+from types import ModuleType
+
 from tilenest.backends.llvm.entry_description import (
+    ENTRY,
+    MISSED,
+    RAN,
     Argument,
     ArrayArgument,
     EntryDescription,
@@ -21,30 +25,26 @@ from tilenest.backends.llvm.object import (
     process_symbols,
     undefined_symbols,
 )
-from tilenest.backends.llvm.pool import RUN, pool_text
-from tilenest.backends.llvm.pool_arenas import ACQUIRE, RELEASE
-from tilenest.backends.llvm.text import ModuleText
 from tilenest.ir import Module
-
-POOL_SYMBOLS = frozenset((RUN, ACQUIRE, RELEASE))
-"""What the code of a kernel may want of the pool; `NativePool.symbols` has the addresses."""
 
 
 def generate(module: Module, entry: EntryDescription, machine: HostMachineInfo) -> str:
-    """LLVM text of a module in Machine form and of the entry that checks its arguments.
+    """LLVM text of a module in Machine form and of the entry that checks its arguments."""
+    text: str = _import_kernel_text().kernel_text(module, entry, machine)
+    return text
 
-    The text refers to the functions of the pool, which are an object of their own.
-    """
-    text = ModuleText(triple=machine.triple, data_layout=machine.data_layout)
-    emit_module(module, text, machine)
-    write_entry(text, entry, main_function(module), machine)
-    return text.render()
+
+@cache
+def _import_kernel_text() -> ModuleType:
+    """The writers of LLVM text, which code from the cache does without."""
+    from tilenest.backends.llvm import kernel_text
+
+    return kernel_text
 
 
 __all__ = [
     "ENTRY",
     "MISSED",
-    "POOL_SYMBOLS",
     "RAN",
     "Argument",
     "ArrayArgument",
@@ -62,7 +62,6 @@ __all__ = [
     "host_machine",
     "load_object",
     "load_pool",
-    "pool_text",
     "process_symbols",
     "undefined_symbols",
 ]

@@ -29,6 +29,7 @@ from tilenest.backends.llvm.emit_vector import (
     emit_lanes,
     emit_reduce_lanes,
     emit_splat,
+    emit_transpose,
 )
 from tilenest.backends.llvm.object import HostMachineInfo
 from tilenest.backends.llvm.registers import register_type
@@ -51,6 +52,7 @@ from tilenest.dialects import (
     ReduceLanes,
     Scatter,
     Splat,
+    Transpose,
 )
 from tilenest.ir import Function, Module, Operation
 
@@ -71,6 +73,7 @@ EMITTERS: Mapping[type[Operation], Emit] = {
     Lanes: emit_lanes,
     LaneMask: emit_lane_mask,
     ReduceLanes: emit_reduce_lanes,
+    Transpose: emit_transpose,
 }
 """Every operation of Machine form that is no terminator."""
 

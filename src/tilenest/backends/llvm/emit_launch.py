@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from tilenest.backends.llvm.emit_frame import Frame
-from tilenest.backends.llvm.pool import RUN
+from tilenest.backends.llvm.pool_names import RUN
 from tilenest.backends.llvm.registers import from_memory, memory_type, to_memory
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import I8, I32, I64, POINTER, LlvmType, Value, constant

@@ -9,7 +9,7 @@ from tilenest.backends.llvm.emit_scalar import apply_function
 from tilenest.backends.llvm.registers import lane_numbers, register_type
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value, vector_constant
-from tilenest.dialects import LaneMask, Lanes, ReduceLanes, Splat
+from tilenest.dialects import LaneMask, Lanes, ReduceLanes, Splat, Transpose
 from tilenest.ir import VectorType, element_dtype
 
 _MOST_WORD_LANES = 16
@@ -62,3 +62,20 @@ def emit_reduce_lanes(frame: Frame, op: ReduceLanes) -> None:
         high = f.shuffle(value, None, range(lanes // 2, lanes))
         value = apply_function(frame, op.function, dtype, (low, high))
     frame.bind(op.results, [value])
+
+
+def emit_transpose(frame: Frame, op: Transpose) -> None:
+    """Swap the off-diagonal blocks of ever larger squares: log2(lanes) rounds of shuffles."""
+    f, rows = frame.text, [frame.value(row) for row in op.rows]
+    lanes = len(rows)
+    step = 1
+    while step < lanes:
+        # Lane numbers from `lanes` on are those of the second operand.
+        low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
+        high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
+        for i in (i for i in range(lanes) if not i & step):
+            first, second = rows[i], rows[i + step]
+            rows[i] = f.shuffle(first, second, low)
+            rows[i + step] = f.shuffle(first, second, high)
+        step *= 2
+    frame.bind(op.results, rows)

@@ -10,20 +10,17 @@ from collections.abc import Sequence
 
 from tilenest.backends.llvm.emit_launch import machine_symbol
 from tilenest.backends.llvm.entry_checks import EntryChecks
-from tilenest.backends.llvm.entry_description import EntryDescription
+from tilenest.backends.llvm.entry_description import ENTRY, MISSED, RAN, EntryDescription
 from tilenest.backends.llvm.float_control import (
     default_float_control,
     restore_float_control,
 )
 from tilenest.backends.llvm.object import HostMachineInfo
-from tilenest.backends.llvm.pool_arenas import ACQUIRE, RELEASE
+from tilenest.backends.llvm.pool_names import ACQUIRE, RELEASE
 from tilenest.backends.llvm.text import FunctionText, ModuleText
 from tilenest.backends.llvm.values import I32, I64, POINTER, LlvmType, Value, constant, zero
 from tilenest.dialects import Launch, MemoryStore
 from tilenest.ir import Function
-
-ENTRY = "__tvm_ffi_main"
-RAN, MISSED = 0, 1
 
 _RUN = "run"
 _RAISE = "TVMFFIErrorSetRaisedFromCStr"

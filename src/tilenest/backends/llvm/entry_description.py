@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from tilenest.ir import DType
 
+ENTRY = "__tvm_ffi_main"
+"""The name of the function that callers see."""
+RAN, MISSED = 0, 1
+"""What it hands back."""
+
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:

@@ -3,7 +3,8 @@
 In: the function being written and an operand. Out: the operand holding the result. x = 2^e m with m
 between sqrt(1/2) and sqrt(2) by integer arithmetic on the bits; f = m - 1 is exact; log(1 + f) is f
 plus a small rest, by a polynomial in f (float) or in f / (2 + f) (double); e log(2) is added last.
-Errors in the docstrings were measured: float over all inputs, double over samples.
+Errors in the docstrings were measured: float over all inputs (the last three over 20 million),
+double over samples.
 """
 
 import math
@@ -70,19 +71,19 @@ def log(f: FunctionText, x: Value) -> Value:
 
 
 def log2(f: FunctionText, x: Value) -> Value:
-    """To base 2, exact for powers of two; largest error LOG2 ulp in float, 1.03 in double."""
+    """To base 2, exact for powers of two; largest error 1.1 ulp in float, 1.03 in double."""
     return _logarithm(f, x, _BINARY[x.type.element])
 
 
 def log10(f: FunctionText, x: Value) -> Value:
-    """To base 10; largest error LOGX ulp in float, 0.86 in double."""
+    """To base 10; largest error 1.0 ulp in float, 0.86 in double."""
     return _logarithm(f, x, _DECIMAL[x.type.element])
 
 
 def log1p(f: FunctionText, x: Value) -> Value:
     """log(1 + x): x and 1 are scaled by 2^-e apart, so x keeps all its digits.
 
-    Largest error LOG1P ulp in float, 1.39 in double.
+    Largest error 1.6 ulp in float, 1.39 in double.
     """
     facts = format_of(x)
     biased = _biased_exponent(f, f.fadd(x, 1.0))

@@ -9,6 +9,8 @@ import ctypes
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
 
 from tilenest.backends.llvm.object import (
     LoadedObject,
@@ -16,9 +18,9 @@ from tilenest.backends.llvm.object import (
     host_machine,
     load_object,
     process_symbols,
+    undefined_symbols,
 )
-from tilenest.backends.llvm.pool import AFTER_FORK, RUN, SET_THREADS, pool_imports, pool_text
-from tilenest.backends.llvm.pool_arenas import ACQUIRE, RELEASE
+from tilenest.backends.llvm.pool_names import ACQUIRE, AFTER_FORK, RELEASE, RUN, SET_THREADS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +41,22 @@ class NativePool:
 
 def compile_pool() -> bytes:
     """The pool's object for this machine."""
-    return compile_object(pool_text(host_machine()))
+    return compile_object(_import_pool().pool_text(host_machine()))
 
 
 def load_pool(data: bytes) -> NativePool:
     """Load the object; the caller sees to it that this happens once."""
-    loaded = load_object(data, process_symbols(pool_imports(host_machine())))
+    loaded = load_object(data, process_symbols(undefined_symbols(data)))
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))
     names = (RUN, SET_THREADS, AFTER_FORK, ACQUIRE, RELEASE)
     pool = NativePool(loaded, {name: loaded.address(name) for name in names})
     os.register_at_fork(after_in_child=pool.after_fork)
+    return pool
+
+
+@cache
+def _import_pool() -> ModuleType:
+    """The writer of the pool, needed only where no cache has its object."""
+    from tilenest.backends.llvm import pool
+
     return pool

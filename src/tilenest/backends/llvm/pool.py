@@ -14,12 +14,15 @@ from dataclasses import dataclass
 
 from tilenest.backends.llvm import pool_arenas
 from tilenest.backends.llvm.object import HostMachineInfo
+from tilenest.backends.llvm.pool_names import (
+    ACQUIRE,
+    AFTER_FORK,
+    RELEASE,
+    RUN,
+    SET_THREADS,
+)
 from tilenest.backends.llvm.text import FunctionText, ModuleText
 from tilenest.backends.llvm.values import I32, I64, POINTER, LlvmType, Value, constant, zero
-
-RUN = "tilenest_pool_run"
-SET_THREADS = "tilenest_pool_set_threads"
-AFTER_FORK = "tilenest_pool_after_fork"
 
 _CLAIM = "tilenest_pool_claim"
 _SERIAL = "tilenest_pool_serial"
@@ -47,13 +50,6 @@ _JOB = {
 # `state` is (job number << 32 | next chunk); `wake` is the job number that sleepers watch.
 _SHARED = {"state": I64, "done": I32, "lock": I32, "asleep": I32, "wake": I32}
 _SETTINGS = {"threads": I32, "started": I32}
-
-
-def pool_imports(machine: HostMachineInfo) -> tuple[str, ...]:
-    """The C functions whose addresses the pool's object needs."""
-    sleeping = "usleep" if _futex_number(machine) is None else "syscall"
-    threads = ("pthread_create", "pthread_detach", "sched_yield")
-    return (*pool_arenas.IMPORTS, *threads, sleeping)
 
 
 def pool_text(machine: HostMachineInfo) -> str:
@@ -185,12 +181,12 @@ def _write_worker(pool: _Pool) -> None:
     f.branch_if(f.and_(is_wanted, has_chunk), join, outer)
     f.begin(join)
     size = pool.load(f, "scratch_bytes")
-    scratch = f.call(pool_arenas.ACQUIRE, POINTER, [size])
+    scratch = f.call(ACQUIRE, POINTER, [size])
     last.add(job, join)
     f.branch_if(_is_missing(f, scratch, size), outer, work)
     f.begin(work)
     f.call(_CLAIM, None, [job, scratch])
-    f.call(pool_arenas.RELEASE, None, [scratch])
+    f.call(RELEASE, None, [scratch])
     last.add(job, work)
     f.branch(outer)
 
@@ -239,7 +235,7 @@ def _write_serial(pool: _Pool) -> None:
     parameters = [(POINTER, ""), (POINTER, ""), (I64, ""), (I64, "")]
     f = pool.module.function(_SERIAL, I32, parameters, linkage="internal")
     body, context, total, size = f.parameters
-    scratch = f.call(pool_arenas.ACQUIRE, POINTER, [size])
+    scratch = f.call(ACQUIRE, POINTER, [size])
     failed, ready = f.block("failed"), f.block("ready")
     f.branch_if(_is_missing(f, scratch, size), failed, ready)
     f.begin(failed)
@@ -249,7 +245,7 @@ def _write_serial(pool: _Pool) -> None:
     f.call_pointer(body, None, [context, constant(I64, 0), total, scratch])
     _flush_stores(pool, f)
     _restore_float_control(f, saved)
-    f.call(pool_arenas.RELEASE, None, [scratch])
+    f.call(RELEASE, None, [scratch])
     f.ret(constant(I32, 0))
 
 
@@ -282,7 +278,7 @@ def _write_run(pool: _Pool) -> None:
     f.ret(f.call(_SERIAL, I32, [body, context, total, size]))
 
     f.begin(locked)
-    scratch = f.call(pool_arenas.ACQUIRE, POINTER, [size])
+    scratch = f.call(ACQUIRE, POINTER, [size])
     f.branch_if(_is_missing(f, scratch, size), failed, ready)
     f.begin(failed)
     pool.store(f, "lock", 0, "release")
@@ -293,7 +289,7 @@ def _write_run(pool: _Pool) -> None:
     f.call(_CLAIM, None, [job, scratch])
     _wait_for_claimed(pool, f, chunks)
     _set_state(pool, f, job, _EXHAUSTED)
-    f.call(pool_arenas.RELEASE, None, [scratch])
+    f.call(RELEASE, None, [scratch])
     pool.store(f, "lock", 0, "release")
     f.ret(constant(I32, 0))
 

@@ -8,12 +8,9 @@ one: after the first calls nothing is allocated. Arenas begin at 64-byte boundar
 the first byte holds the capacity.
 """
 
+from tilenest.backends.llvm.pool_names import ACQUIRE, RELEASE
 from tilenest.backends.llvm.text import Block, FunctionText, ModuleText
 from tilenest.backends.llvm.values import I64, POINTER, Value, constant, zero
-
-ACQUIRE = "tilenest_pool_acquire"
-RELEASE = "tilenest_pool_release"
-IMPORTS = ("aligned_alloc", "free")
 
 _LINE = 64
 _PAGE = 4096
