@@ -46,7 +46,7 @@ PAUSE_SECONDS = 0.010
 def main() -> None:
     restart_undisturbed()
     arguments = parse_arguments()
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = Console(width=None if sys.stdout.isatty() else 150)
     torch.set_grad_enabled(False)
     limits = {f"{c.name}, {c.unit}": measure_ceiling(c) for c in ceilings()}
     for name, rate in limits.items():
@@ -61,9 +61,13 @@ def main() -> None:
     console.print(table(rows))
     costs = measure_costs()
     for name, microseconds in costs.items():
-        console.print(f"{name}: {microseconds:.1f} us")
+        console.print(f"{name}: {readable(microseconds)}")
     write_json(RESULTS, rows, limits, costs)
     console.print(f"written: {RESULTS}")
+
+
+def readable(microseconds: float) -> str:
+    return f"{microseconds:.1f} us" if microseconds < 1000 else f"{microseconds / 1000:.0f} ms"
 
 
 def restart_undisturbed() -> None:
@@ -130,13 +134,23 @@ def summary(row: Row) -> str:
 def table(rows: list[Row]) -> Table:
     result = Table(title="peer's time over ours: above 1 we are faster")
     for name in ("kernel", "shape", "threads"):
-        result.add_column(name)
+        result.add_column(name, no_wrap=True)
     for name in ("ours us", "best peer", "peer us", "ratio [quartiles]", "rate"):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("not timed")
+    result.add_column("x 1 thread", justify="right", no_wrap=True)
     for row in rows:
-        result.add_row(*cells(row))
+        result.add_row(*cells(row), against_one_thread(row, rows))
     return result
+
+
+def against_one_thread(row: Row, rows: list[Row]) -> str:
+    """How many times faster we are than on one thread, from the two rows' medians."""
+    alone = {(one.kernel, one.shape): one.best for one in rows if one.threads == 1}
+    best = alone.get((row.kernel, row.shape))
+    if row.threads == 1 or best is None or row.best is None:
+        return ""
+    return f"{best.ours_us / row.best.ours_us:.2f}"
 
 
 if __name__ == "__main__":

@@ -200,7 +200,7 @@ class _Loops:
     def assign(self, depth: int, handle: str) -> None:
         del handle
         one, two = self.tile(), self.tile()
-        forms = [f"{one} + {two}", f"{one} - {two}", one, f"{one} * 0.5 + {two}", f"{one} + k"]
+        forms = [f"{one} + {two}", f"{one} - {two}", one, f"{one} * 0.5 + {two}", f"{one} + tn.scalar(k, tn.float32)"]
         forms += [f"tn.maximum({one}, {two})", f"X[p % 5, w] + {one}"]
         self.add(depth, f"{self.tile()} = {_one_of(self.draw, forms)}")
 
@@ -254,7 +254,7 @@ def loops(draw: Draw) -> str:
     writer.add(depth, "k = 1")
     writer.add(depth, "p = 2")
     writer.block(depth, handle, 4)
-    for place, result in enumerate(["a", "b", "c", "a * 0 + k + p"]):
+    for place, result in enumerate(["a", "b", "c", "a - a + tn.scalar(k - p, tn.float32)"]):
         writer.add(depth, f"Y(({row}, {place}, 0), (1, 1, w)).store({result})")
     return _text(writer.lines)
 

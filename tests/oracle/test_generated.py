@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, note, settings
+from hypothesis import Phase, given, note, settings
 from hypothesis import strategies as st
 
 from tests.oracle.arrays import integers, special, whole
 from tests.oracle.compare import Out, assert_same, check
 from tests.oracle.programs import INPUTS, elementwise, kernel_of, loops, reductions
 
-few = settings(max_examples=16)
+# Shrinking compiles hundreds of kernels: only where there is time for it.
+few = settings(max_examples=16, phases=[Phase.explicit, Phase.generate])
 many = settings(max_examples=250)
 widths = st.sampled_from([1, 5, 16, 33, 130])
 

@@ -13,11 +13,11 @@ from tilenest.analysis.extent_bounds import counts_to_extent
 from tilenest.analysis.index_values import (
     access_formulas,
     formula_of,
-    is_inside,
     is_same_place,
     range_of,
     ranges_of,
 )
+from tilenest.analysis.inside import is_inside
 from tilenest.analysis.memory_steps import offset_step
 from tilenest.analysis.merges import known_merges
 from tilenest.analysis.output_clips import OutputClip, output_clips

@@ -1,16 +1,15 @@
-"""Index values as formulas and intervals, and what that proves about an access.
+"""Index values as formulas and intervals, and access maps over them.
 
 In: SSA values of index type and access maps. Out: formulas over leaves (nest indices, arguments,
-anything that is not index arithmetic), intervals from the bounds of nests and views, and whether
-an access stays inside a view or buf of static extents.
+anything that is not index arithmetic), and intervals from the bounds of nests and views.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from tilenest.analysis.structure import constant_of
-from tilenest.dialects import Access, Apply, Extent, Nest
+from tilenest.dialects import Apply, Extent, Nest
 from tilenest.ir import INDEX, BlockArgument, OpResult, Value
 from tilenest.layouts import (
     AffineMap,
@@ -106,50 +105,6 @@ def ranges_of(extents: Sequence[int], symbols: Sequence[Value]) -> dict[DimRef |
         if found is not None:
             ranges[Sym(i)] = found
     return ranges
-
-
-def is_inside(
-    access: Access,
-    memory: Value,
-    ranges: Mapping[DimRef | Sym, Interval],
-    symbols: Sequence[Value] = (),
-) -> tuple[bool, ...]:
-    """For each axis of a view, buf or tile whether the access provably stays within it."""
-    shape: tuple[int | None, ...] = getattr(memory.type, "shape", ())
-    inside: list[bool] = []
-    for axis, (result, extent) in enumerate(zip(access.map.results, shape, strict=True)):
-        found = bounds(result, ranges)
-        is_high_enough = found is not None and found[0] >= 0
-        is_low_enough = found is not None and extent is not None and found[1] < extent
-        inside.append(
-            is_high_enough
-            and (is_low_enough or _is_counted_along(result, memory, axis, ranges, symbols))
-        )
-    return tuple(inside)
-
-
-def _is_counted_along(
-    expr: IndexExpr,
-    memory: Value,
-    axis: int,
-    ranges: Mapping[DimRef | Sym, Interval],
-    symbols: Sequence[Value],
-) -> bool:
-    """Whether an expression is at most the index of a nest that runs up to this very extent."""
-    for place in expr.used_syms():
-        symbol = symbols[place] if place < len(symbols) else None
-        if not isinstance(symbol, BlockArgument):
-            continue
-        nest = symbol.block.parent_op
-        if not isinstance(nest, Nest) or symbol.index >= nest.rank:
-            continue
-        end = nest.upper[symbol.index]
-        owner = end.owner if isinstance(end, OpResult) else None
-        if isinstance(owner, Extent) and owner.view is memory and owner.axis == axis:
-            rest = bounds(expr - Sym(place), ranges)
-            if rest is not None and rest[1] <= 0:
-                return True
-    return False
 
 
 def access_formulas(

@@ -6,7 +6,7 @@ guards under which it is valid. Regions carry the variables that definite assign
 """
 
 from tilenest.capture.capture import CaptureResult, capture
-from tilenest.capture.guards import FreeVariable, Guards
+from tilenest.capture.guards import FreeVariable, GuardRecorder, Guards
 from tilenest.capture.signature import (
     ALONE,
     ArraySpec,
@@ -22,6 +22,7 @@ __all__ = [
     "ArraySpec",
     "CaptureResult",
     "FreeVariable",
+    "GuardRecorder",
     "Guards",
     "NoneSpec",
     "ScalarSpec",

@@ -23,7 +23,7 @@ from tilenest.capture.stages import Cut, split_stages
 from tilenest.capture.variables import Environment
 from tilenest.dialects import Load, Parallel, Pipeline, Reduce, Serial, Store, Yield
 from tilenest.dialects import Nest as NestOperation
-from tilenest.errors import CaptureError, CarriedTypeError
+from tilenest.errors import CaptureError, CarriedTypeError, ScopeError
 from tilenest.ir import INDEX, Block, Region, Value
 from tilenest.language import DomainAxis, Handle, Nest, NestHandle, Scalar
 
@@ -33,6 +33,13 @@ _MOST_RUNS = 12
 
 def nest_loop(interpreter: Interpreter, node: ast.For, nest: Nest, frame: Frame) -> None:
     """`for handle in nest:`"""
+    innermost, parent = interpreter.session.innermost, nest.parent
+    is_at_root = innermost is None and (parent is None or parent.kind == "root")
+    if innermost is not parent and not is_at_root:
+        raise ScopeError(
+            f"a {nest.kind} nest is looped over outside the region that it was made in",
+            remedy="make the nest where the loop stands, from the innermost loop's variable",
+        )
     _loop(interpreter, node, nest, frame, is_handle=True)
 
 
@@ -52,6 +59,11 @@ def _loop(
         )
     interpreter.at(node.iter, frame)
     session = interpreter.session
+    if session.element_body is not None:
+        raise CaptureError(
+            "a loop stands inside tn.map, whose function computes one element",
+            remedy="compute with whole tiles and nests, or unroll over host numbers",
+        )
     bounds = _Bounds(
         [index_value(session, axis.lower) for axis in nest.axes],
         [index_value(session, axis.upper) for axis in nest.axes],

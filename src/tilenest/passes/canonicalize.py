@@ -153,11 +153,26 @@ def _simplify_nest(op: Operation, rewriter: Rewriter) -> bool:
     """Drop carries that never change; inline what runs once. True when something changed."""
     if not isinstance(op, Nest) or op.parent is None:
         return False
-    if all(count == 1 for count in trip_counts(op)):
-        return _inline_once(op, rewriter)
+    if all(count == 1 for count in trip_counts(op)) and _inline_once(op, rewriter):
+        return True
+    if _fix_indices(op, rewriter):
+        return True
     if isinstance(op, Serial | Reduce):
         return _drop_constant_carries(op, rewriter)
     return False
+
+
+def _fix_indices(op: Nest, rewriter: Rewriter) -> bool:
+    """An index that takes one value is that value."""
+    changed = False
+    for axis, count in enumerate(trip_counts(op)):
+        arguments = [region.block.arguments[axis] for region in op.regions]
+        if count != 1 or not any(argument.has_uses for argument in arguments):
+            continue
+        for argument in arguments:
+            rewriter.replace_all_uses(argument, op.lower[axis])
+        changed = True
+    return changed
 
 
 def _inline_once(op: Nest, rewriter: Rewriter) -> bool:
@@ -186,6 +201,9 @@ def _drop_constant_carries(op: Serial | Reduce, rewriter: Rewriter) -> bool:
             rewriter.replace_all_uses(op.results[i], op.initial[i])
         elif op.results[i].has_uses or not _feeds_only_itself(argument, block, i):
             continue
+        else:
+            # Its updates are dead from now on, and go in the walk up.
+            rewriter.replace_all_uses(argument, op.initial[i])
         _remove_carry(op, i, rewriter)
         changed = True
     return changed

@@ -24,8 +24,10 @@ REGISTER_BLOCKED = "register_blocked"
 _CHAINS_TO_FILL = 8
 """Independent multiply-adds that hide the latency of two units."""
 _MOST_VECTORS = 4
-_NEAR_BYTES = 1024
-"""Rows this close together share pages and do not fight for the same cache sets."""
+_NEAR_COLUMNS_BYTES = 1024
+_NEAR_ROWS_BYTES = 2048
+"""Rows of a view this close together share pages and cache sets well enough to be read in place:
+every row of k for the operand along the vectors, the rows of one block for the other."""
 _FEW_BLOCKS = 2
 """A panel read by so few blocks is not worth its copy."""
 
@@ -85,17 +87,35 @@ def contraction_of(op: MapReducePost) -> Contraction | None:
 
 
 def _factors(op: MapReducePost) -> tuple[int, int] | None:
-    """Argument positions of the two factors when the body is fma(p, q, state)."""
+    """Input positions of the two factors when the body adds their product to the state."""
     block = op.fold_block
-    step = block.terminator.operands[0]
-    if not isinstance(step, OpResult) or not isinstance(step.owner, Apply):
-        return None
-    if step.owner.function != "fma" or step.owner.arguments[2] is not block.arguments[-1]:
+    factors = _multiplied(block.terminator.operands[0], block.arguments[-1])
+    if factors is None:
         return None
     elements = block.arguments[op.rank : op.rank + 2]
-    sources = [_uncast(argument) for argument in step.owner.arguments[:2]]
+    sources = [_uncast(factor) for factor in factors]
     positions = [elements.index(s) for s in sources if s in elements]
     return (positions[0], positions[1]) if sorted(positions) == [0, 1] else None
+
+
+def _multiplied(step: Value, state: Value) -> list[Value] | None:
+    """p and q of fma(p, q, state), or of state + p * q where that is as exact."""
+    op = _apply_of(step)
+    if op is None:
+        return None
+    if op.function == "fma" and op.arguments[2] is state:
+        return op.arguments[:2]
+    if op.function == "add" and element_dtype(state.type).is_integer:
+        others = [argument for argument in op.arguments if argument is not state]
+        product = _apply_of(others[0]) if len(others) == 1 else None
+        if product is not None and product.function == "mul":
+            return product.arguments
+    return None
+
+
+def _apply_of(value: Value) -> Apply | None:
+    owner = value.owner if isinstance(value, OpResult) else None
+    return owner if isinstance(owner, Apply) else None
 
 
 def _uncast(value: Value) -> Value:
@@ -136,14 +156,16 @@ def plan_packing(op: MapReducePost, machine: Machine) -> PackPlan | None:
         f"wastes least of {rows} x {columns} with {machine.vector_registers} registers",
         op.location,
     )
-    sched = _blocked(roles, mr, nr, lanes)
+    panel_bytes = op.extents[roles.k] * nr * state.bytes
+    sched = _blocked(roles, mr, nr, lanes, panel_bytes <= machine.l1_bytes // 2)
     return PackPlan(roles, a, b, sched, (block, why_a, why_b))
 
 
-def _blocked(roles: Contraction, mr: int, nr: int, lanes: int) -> Sched:
-    """Register blocks; the larger panel stays in the first cache while the other streams."""
+def _blocked(roles: Contraction, mr: int, nr: int, lanes: int, fits: bool) -> Sched:
+    """Register blocks; b's panel stays in the first cache while a's stream, unless it leaves them
+    and the accumulators no room there."""
     outer = [Loop(roles.n, nr), Loop(roles.m, mr)]
-    if mr > nr:
+    if not fits:
         outer.reverse()
     inner = [Loop(roles.k, 1), Loop(roles.m, 1, "unrolled"), Loop(roles.n, lanes, "vector")]
     return Sched((*outer, *inner), REGISTER_BLOCKED)
@@ -189,7 +211,7 @@ def _operand(
         is_packed, reason = True, obstacle
     elif readers <= _FEW_BLOCKS:
         is_packed, reason = False, f"only {readers} block(s) read each element"
-    elif is_vector and not _is_near(value):
+    elif not _is_near(value, _NEAR_COLUMNS_BYTES if is_vector else _NEAR_ROWS_BYTES):
         is_packed, reason = True, "its rows lie far apart and are read by many blocks"
     else:
         is_packed, reason = False, "its elements lie as the blocks read them"
@@ -238,11 +260,11 @@ def _is_contiguous(op: MapReducePost, position: int, kept: int, load: MapReduceP
     )
 
 
-def _is_near(value: Value) -> bool:
+def _is_near(value: Value, limit: int) -> bool:
     load = plain_load(value)
     if load is None:
         return True
     view = load.inputs[0].type
     assert isinstance(view, ViewType)
     far = [s for s in view.strides if s != 1]
-    return all(s is not None and s * view.dtype.bytes <= _NEAR_BYTES for s in far)
+    return all(s is not None and s * view.dtype.bytes <= limit for s in far)

@@ -1,6 +1,5 @@
 """Running compiled kernels: arguments, dispatch, the object cache, threads."""
 
-from tilenest.runtime.cache import ObjectCache, default_cache
 from tilenest.runtime.dispatch import Dispatcher, KernelSource, Variant
 from tilenest.runtime.interpreted import run_interpreted
 from tilenest.runtime.threads import get_num_threads, set_num_threads
@@ -8,9 +7,7 @@ from tilenest.runtime.threads import get_num_threads, set_num_threads
 __all__ = [
     "Dispatcher",
     "KernelSource",
-    "ObjectCache",
     "Variant",
-    "default_cache",
     "get_num_threads",
     "run_interpreted",
     "set_num_threads",

@@ -90,11 +90,6 @@ class ObjectCache:
             return False
         return True
 
-    def clear(self) -> None:
-        """Remove every entry."""
-        for path in self.folder.glob(f"?/*{_SUFFIX}"):
-            path.unlink(missing_ok=True)
-
     def _path(self, key: str) -> Path:
         return self.folder / key[0] / f"{key}{_SUFFIX}"
 

@@ -71,6 +71,30 @@ def test_a_handle_kept_in_a_list_has_ended_too() -> None:
     refused(CaptureError, "kept[0]", kernel, poisoned(4))
 
 
+def test_a_nest_belongs_to_the_region_it_was_made_in() -> None:
+    def kernel() -> None:
+        for block in tn.parallel(3):
+            inner = block.serial(2)
+            for _ in block.serial(4):
+                for _ in inner:
+                    pass
+
+    with pytest.raises(ScopeError, match="outside the region"):
+        captured(kernel)
+
+
+def test_a_loop_inside_an_element_function() -> None:
+    def kernel(n: Any, Y: Any) -> None:
+        def element(i: Any) -> Any:
+            for _ in range(n):
+                i = i + 1
+            return i
+
+        Y(0, 4).store(tn.map(4, element, tn.int64))
+
+    refused(CaptureError, "for _ in range(n):", kernel, np.int64(3), np.zeros(4, np.int64))
+
+
 def test_a_changing_shape_names_both() -> None:
     def kernel(X: Any, Y: Any) -> None:
         part = X[0, 4]

@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 from tests.unit.capture.kernels import captured, numbers, poisoned, run, tn
+from tilenest import language
+from tilenest.kernel import Kernel
 
 SCALE = 3.0
 
@@ -242,6 +244,38 @@ def test_methods_and_callable_objects_are_inlined() -> None:
     x, y = numbers(4), poisoned(8)
     run(kernel, x, y)
     np.testing.assert_array_equal(y, np.concatenate([2 * x + 1, x + 1]))
+
+
+@language.function
+def library_sum(X: Any, rows: int) -> Any:
+    total = tn.zeros(4, tn.float32)
+    for step in tn.serial(rows):
+        total = total + X[(step.index(), 0), (1, 4)].at(0, axis=0)
+    return total
+
+
+def test_library_functions_are_interpreted() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 4).store(library_sum(X, X.shape[0]))
+
+    x, y = numbers(3, 4), poisoned(4)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y, x.sum(0))
+
+
+def test_a_kernel_called_in_a_kernel_is_inlined() -> None:
+    inner = Kernel(copy_rows_of_two)  # type: ignore[arg-type]  # a Python function
+
+    def kernel(X: Any, Y: Any) -> None:
+        inner(X, Y)
+
+    x, y = numbers(2, 4), poisoned(2, 4)
+    run(kernel, x, y)
+    np.testing.assert_array_equal(y, x)
+
+
+def copy_rows_of_two(X: Any, Y: Any, *, rows: int = 2) -> None:
+    copy_rows(X, Y, rows)
 
 
 def test_partial_functions_are_unwrapped() -> None:

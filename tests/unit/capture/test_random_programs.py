@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from tests.unit.capture.kernels import run, tn
@@ -39,6 +39,8 @@ class Writer:
         for place, name in enumerate(TILES):
             self.lines.append(f"    {name} = X[{place * SIZE}, {SIZE}]")
         self.lines += ["    k = 1", "    p = 2", "    pair = [a, b]", "    both = (b, c)"]
+        self.lines += ["    def bump(slots, part):", "        old = slots[0]"]
+        self.lines += ["        slots[0] = slots[1] + part * p", "        return old"]
         self.block(1, 4)
         results = [*TILES, "pair[0]", "pair[1]", "both[0]", "both[1]"]
         results += [f"X[0, {SIZE}] + {name}" for name in NUMBERS]
@@ -63,6 +65,8 @@ class Writer:
             self.count,
             self.slot,
             self.local,
+            self.choose,
+            self.helper,
         ]
         if depth < 4:
             choices += [self.loop, self.loop, self.condition, self.host_loop]
@@ -113,6 +117,16 @@ class Writer:
         self.add(depth, f"t = {self.tile(extra)} * 2")
         self.add(depth, f"{self.random.choice(TILES)} = t - {self.tile(extra)}")
 
+    def choose(self, depth: int, extra: tuple[str, ...]) -> None:
+        if self.random.random() < 0.5:
+            self.add(depth, f"k = k + 1 if {self.test()} else {self.number()}")
+        else:
+            one, two = self.tile(extra), self.tile(extra)
+            self.add(depth, f"{self.random.choice(TILES)} = {one} if {self.test()} else {two}")
+
+    def helper(self, depth: int, extra: tuple[str, ...]) -> None:
+        self.add(depth, f"{self.random.choice(TILES)} = bump(pair, {self.tile(extra)})")
+
     def loop(self, depth: int, extra: tuple[str, ...]) -> None:
         self.loops += 1
         step = f"s{self.loops}"
@@ -123,15 +137,20 @@ class Writer:
             nest = ["", "serial", "serial", "pipeline"][form]
             extent = self.random.choice(["n", "2", "3", "0"])
             self.add(depth, f"for {step} in tn.root_or_inner('{nest}', {extent}):")
+            for _ in range(self.random.randrange(4) if nest == "pipeline" else 0):
+                self.add(depth + 1, f"{step}.stage()")
+                self.block(depth + 1, 2, extra)
         self.block(depth + 1, 3, extra)
 
     def condition(self, depth: int, extra: tuple[str, ...]) -> None:
-        test = self.random.choice(["n > 1", "n == 0", "n > 0 and n < 3", "k > 1", "p > k", "not n"])
-        self.add(depth, f"if {test}:")
+        self.add(depth, f"if {self.test()}:")
         self.block(depth + 1, 2, extra)
         if self.random.random() < 0.6:
             self.add(depth, "else:")
             self.block(depth + 1, 2, extra)
+
+    def test(self) -> str:
+        return self.random.choice(["n > 1", "n == 0", "0 < n < 3", "k > 1", "p > k or n", "not n"])
 
     def host_loop(self, depth: int, extra: tuple[str, ...]) -> None:
         self.loops += 1
@@ -162,6 +181,13 @@ class Array:
         return SimpleNamespace(store=store)
 
 
+class Step(int):
+    """The variable of a pipeline for plain Python: stages only cut its body."""
+
+    def stage(self) -> None:
+        """Nothing."""
+
+
 def open_nest(kind: str, extent: Any) -> Any:
     """A nest inside the innermost one that is open."""
     innermost = tn.current_session().innermost or tn.root()
@@ -179,9 +205,12 @@ def compare(seed: int, n: int) -> None:
     text = Writer(seed).text()
     x = np.arange(3 * SIZE, dtype=np.int32) * 7 % 5 - 2
     actual, expected = (np.full(PLACES * SIZE, -9, np.int32) for _ in range(2))
-    plain = SimpleNamespace(root_or_inner=lambda kind, extent: range(extent) if kind else None)
+    plain = SimpleNamespace(root_or_inner=lambda _, extent: map(Step, range(extent)))
     with np.errstate(over="ignore"):
-        kernel_of(text, {"tn": plain})(Array(x), n, Array(expected))
+        try:
+            kernel_of(text, {"tn": plain})(Array(x), n, Array(expected))
+        except OverflowError:
+            reject()  # a host number outgrew the tiles' dtype: only plain Python notices
     staged = SimpleNamespace(root_or_inner=open_nest)
     run(kernel_of(text, {"tn": staged}), x, np.int64(n), actual)
     np.testing.assert_array_equal(actual, expected, err_msg=text)

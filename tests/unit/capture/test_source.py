@@ -1,5 +1,7 @@
 """Finding source: definitions and lambdas in their files, and the places of operations."""
 
+# ruff: noqa: PLC3002 - a lambda that makes a lambda is one of the forms
+
 from __future__ import annotations
 
 import linecache

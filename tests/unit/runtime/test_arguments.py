@@ -206,6 +206,7 @@ def fake_tensor() -> Any:
         return torch.zeros(3)
 
 
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 @pytest.mark.parametrize(
     ("argument", "message", "remedy"),
     [

@@ -128,12 +128,6 @@ def test_the_least_recently_used_entries_go_first(tmp_path: Path) -> None:
     assert [cache.load(key) is not None for key in keys] == [True, False, True, True]
 
 
-def test_clear_removes_every_entry(cache: ObjectCache) -> None:
-    cache.store(KEY, ENTRY)
-    cache.clear()
-    assert cache.load(KEY) is None
-
-
 CROWD = """
 import sys
 from pathlib import Path

@@ -1,13 +1,13 @@
 """Free variables under watch: whatever changes is noticed, whatever only looks changed is not."""
 
 import gc
+import weakref
 from types import FunctionType, ModuleType
 from typing import Any
 
 import pytest
 
 from tilenest.capture import FreeVariable
-from tilenest.capture.guards import GuardRecorder
 from tilenest.runtime.watch import Watch
 
 
@@ -19,10 +19,16 @@ class Settings:
 
 
 def recorded(function: FunctionType, *names: str) -> tuple[FreeVariable, ...]:
-    recorder = GuardRecorder()
+    """What capture records: constants as they are, objects by a weak reference."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    found = []
     for name in names:
-        recorder.read_free(function, name)
-    return recorder.free_variables
+        place = cells.get(name, function.__globals__)
+        value = cells[name].cell_contents if name in cells else function.__globals__[name]
+        is_weak = not isinstance(value, int | float | str | None)
+        expected = weakref.ref(value) if is_weak else value
+        found.append(FreeVariable(name, place, expected, is_weak))
+    return tuple(found)
 
 
 def function_over(**namespace: Any) -> FunctionType:
