@@ -33,7 +33,13 @@ from tilenest.capture.variables import (
     rebuild,
     same_structure,
 )
-from tilenest.errors import AncestorUpdateError, CaptureError, CarriedTypeError, SourceLocation
+from tilenest.errors import (
+    AncestorUpdateError,
+    CaptureError,
+    CarriedTypeError,
+    SourceLocation,
+    TileError,
+)
 from tilenest.ir import Block, BlockArgument, Value
 from tilenest.language import Element, Session
 
@@ -103,8 +109,7 @@ class Carries:
     def _open_leaf(
         self, body: Block, variable: Variable, place: int, value: object, promotions: Promotions
     ) -> Leaf | object:
-        identity = id(variable.items) if isinstance(variable, SlotVariable) else 0
-        key = (identity, place, variable.label)
+        key = _key(variable, place)
         kind = promotions.get(key)
         if kind is None and isinstance(value, Element):
             kind = kind_of(value)
@@ -213,8 +218,7 @@ class Carries:
         common = common_kind(kind_of(before), kind)
         if common is None:
             raise self._mismatch(variable, before, after)
-        identity = id(variable.items) if isinstance(variable, SlotVariable) else 0
-        return before, {(identity, place, variable.label): common}
+        return before, {_key(variable, place): common}
 
     def _final_kind(self, variable: Variable, before: object, after: object) -> Kind:
         if not isinstance(after, Element) and not is_number(after):
@@ -233,9 +237,9 @@ class Carries:
             location=self._place(variable),
         )
 
-    def _mismatch(self, variable: Variable, before: object, after: object) -> CaptureError:
+    def _mismatch(self, variable: Variable, before: object, after: object) -> TileError:
         if isinstance(after, Element) or is_number(before) or isinstance(before, Element):
-            return CarriedTypeError(  # type: ignore[return-value]  # both are TileErrors
+            return CarriedTypeError(
                 f"{variable.label!r} is {describe(before)} before the {self.kind} region and "
                 f"{describe(after)} at the end of its body",
                 remedy="keep one dtype and shape: start with a value of the type the body assigns "
@@ -282,6 +286,11 @@ class Carries:
             entry.variable.set(entry.after())
         for name in self._new_names:
             NameVariable(self.environment.frame, name).set(ended(name, self.kind))
+
+
+def _key(variable: Variable, place: int) -> LeafKey:
+    identity = id(variable.items) if isinstance(variable, SlotVariable) else 0
+    return identity, place, variable.label
 
 
 def _published(leaf: Leaf | object) -> object:

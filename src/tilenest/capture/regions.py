@@ -24,7 +24,7 @@ from tilenest.capture.variables import Environment
 from tilenest.dialects import Load, Parallel, Pipeline, Reduce, Serial, Store, Yield
 from tilenest.dialects import Nest as NestOperation
 from tilenest.errors import CaptureError, CarriedTypeError, ScopeError
-from tilenest.ir import INDEX, Block, Region, Value
+from tilenest.ir import INDEX, Block, Operation, Region, Value
 from tilenest.language import DomainAxis, Handle, Nest, NestHandle, Scalar
 
 _MOST_RUNS = 12
@@ -131,20 +131,18 @@ class _OpenRegion:
     def run(self, is_handle: bool) -> None:
         """Interpret the body once."""
         interpreter, frame, session = self.interpreter, self.frame, self.interpreter.session
-        for place, argument in enumerate(self.body.arguments[: len(self.nest.axes)]):
-            argument.name = _index_name(self.node.target, place, len(self.nest.axes))
-        indices = [
-            Scalar(argument, session) for argument in self.body.arguments[: len(self.nest.axes)]
-        ]
+        coordinates = self.body.arguments[: len(self.nest.axes)]
+        for place, argument in enumerate(coordinates):
+            argument.name = _index_name(self.node.target, place, len(coordinates))
+        indices = [Scalar(argument, session) for argument in coordinates]
         handle = NestHandle(session, self.nest, indices)
         written = frame.written_names()
         frame.accesses.append(self.accesses)
         frame.contexts.append(self.nest.kind)
         interpreter.open_lists.append(self.environment.list_identities)
-        if is_handle:
-            session.nest_stack.append(handle)
         on_stage = session.on_stage
         if is_handle:
+            session.nest_stack.append(handle)
             session.on_stage = self._stage
         try:
             with session.builder.at_end(self.body):
@@ -162,7 +160,7 @@ class _OpenRegion:
             frame.contexts.pop()
             frame.accesses.pop()
         self.environment.check_lists(f"a {self.nest.kind} region")
-        if not _has_iterations(self.nest):
+        if not self.carries.has_iterations:
             frame.set_written_names(written)
 
     def discard(self) -> None:
@@ -213,8 +211,8 @@ class _OpenRegion:
         self.cuts.append(Cut(name, self.body.operations.last if self.cuts else None))
 
 
-def _touches_memory(operation: object) -> bool:
-    return any(isinstance(inner, Load | Store) for inner in operation.walk())  # type: ignore[attr-defined]  # an operation
+def _touches_memory(operation: Operation) -> bool:
+    return any(isinstance(inner, Load | Store) for inner in operation.walk())
 
 
 def _operation(nest: Nest, bounds: _Bounds, region: Region) -> NestOperation:

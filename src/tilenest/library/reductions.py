@@ -11,6 +11,7 @@ from math import prod
 
 from tilenest import language as tn
 from tilenest.errors import DomainError, DTypeError
+from tilenest.ir import int32, int64
 
 Value = tn.Tile | tn.Scalar
 
@@ -79,9 +80,11 @@ def _position(x: tn.Tile, axis: object, extreme: tn.Reducer) -> Value:
     if x.dtype.is_float:
         # A NaN equals nothing, and the extreme is NaN exactly when some element is.
         is_best = is_best | tn.isnan(x)
-    candidates = tn.where(is_best, tn.iota(dim), dim.extent)
+    # Positions fit 32 bits but for the longest axes, and twice as many lanes hold them.
+    narrow = int32 if dim.extent < 1 << 31 else int64
+    candidates = tn.where(is_best, tn.iota(dim, narrow), dim.extent)
     assert isinstance(candidates, tn.Tile)
-    return tn.reduce(candidates, dim, tn.minimum)
+    return tn.reduce(candidates, dim, tn.minimum).cast(int64)
 
 
 def _widened(x: tn.Tile) -> tn.Tile:

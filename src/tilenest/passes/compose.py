@@ -65,6 +65,7 @@ class Composer:
         self._ranges: dict[DimRef | Sym, Interval] = {}
         self._ranged_symbols = -1
         self._elements: dict[tuple[Value, Coordinates], Value] = {}
+        self._placements: dict[tuple[MapReducePost, Coordinates], list[Access]] = {}
         self._reads: dict[tuple[object, ...], Value] = {}
         self._indices: dict[IndexExpr, Value] = {}
         self._arguments: list[Value] = []
@@ -194,11 +195,51 @@ class Composer:
     # Evaluation ----------------------------------------------------------------------------
 
     def element(self, value: Value, coordinates: Coordinates) -> Value:
-        """The element of a tile, buf or scalar at coordinates that are inside it."""
-        key = value, self._key(coordinates)
-        found = self._elements.get(key)
+        """The element of a tile, buf or scalar at coordinates that are inside it.
+
+        What it is computed from comes first, from a list of our own: chains of producers may be
+        longer than Python's stack.
+        """
+        wanted = value, self._key(coordinates)
+        pending = [wanted]
+        while wanted not in self._elements:
+            missing = [key for key in self._sources(*pending[-1]) if key not in self._elements]
+            pending += missing
+            if not missing:
+                key = pending.pop()
+                if key not in self._elements:
+                    self._elements[key] = self._evaluate(*key)
+        return self._elements[wanted]
+
+    def _sources(self, value: Value, coordinates: Coordinates) -> list[tuple[Value, Coordinates]]:
+        """The elements of fused producers that this one is computed from."""
+        owner = value.owner if isinstance(value, OpResult) else None
+        if owner is None or not self._is_fused(owner):
+            return []
+        if not isinstance(owner, MapReducePost):
+            return [(operand, ()) for operand in owner.operands]
+        dims = self._dims_at(owner, value.index, coordinates)
+        return [
+            (source, self._key(access.map.results))
+            for source, access in zip(owner.inputs, self._placed(owner, dims), strict=True)
+            if access.bounds == "proven"
+        ]
+
+    def _dims_at(
+        self, producer: MapReducePost, result: int, coordinates: Coordinates
+    ) -> Coordinates:
+        """The producer's loop dims where its result has these coordinates."""
+        axes = producer.spec(result).dims
+        return tuple(coordinates[axes.index(d)] for d in range(producer.rank))
+
+    def _placed(self, producer: MapReducePost, dims: Coordinates) -> list[Access]:
+        """Where the producer's inputs are read when its loop dims are at `dims`."""
+        found = self._placements.get((producer, dims))
         if found is None:
-            found = self._elements[key] = self._evaluate(*key)
+            found = self._placements[producer, dims] = [
+                self.place(producer.access("input", i), dims, producer.symbols, value)
+                for i, value in enumerate(producer.inputs)
+            ]
         return found
 
     def _evaluate(self, value: Value, coordinates: Coordinates) -> Value:
@@ -207,8 +248,7 @@ class Composer:
         owner = value.owner if isinstance(value, OpResult) else None
         if owner is not None and self._is_fused(owner):
             if isinstance(owner, MapReducePost):
-                axes = owner.spec(value.index).dims
-                self.inline(owner, tuple(coordinates[axes.index(d)] for d in range(owner.rank)))
+                self.inline(owner, self._dims_at(owner, value.index, coordinates))
                 return self._elements[value, coordinates]
             return self._clone_scalar(owner, value.index)
         return self.read(value, Access(self.map(coordinates)))
@@ -229,8 +269,7 @@ class Composer:
         for argument, expr in zip(block.arguments, dims, strict=False):
             used = argument.has_uses
             arguments.append(self.index(self.simplified(expr)) if used else argument)
-        for i, value in enumerate(producer.inputs):
-            access = self.place(producer.access("input", i), dims, producer.symbols, value)
+        for value, access in zip(producer.inputs, self._placed(producer, dims), strict=True):
             arguments.append(self.input_element(value, access))
         yields = self.paste(block, [*arguments, *states], {})
         for j, result in enumerate(producer.results):

@@ -150,6 +150,12 @@ class _FoldComposer(Composer):
         super().__init__(extents, lambda producer: producer.parent is op.body)
         self._op = op
 
+    def _sources(
+        self, value: Value, coordinates: tuple[IndexExpr, ...]
+    ) -> list[tuple[Value, tuple[IndexExpr, ...]]]:
+        is_load = isinstance(value, OpResult) and isinstance(value.owner, Load)
+        return [] if is_load else super()._sources(value, coordinates)
+
     def _evaluate(self, value: Value, coordinates: tuple[IndexExpr, ...]) -> Value:
         if value in self._op.body.arguments[self._op.rank :]:
             raise _StaysLoop

@@ -25,7 +25,7 @@ from tilenest.dialects import (
     MapReducePost,
     Nest,
 )
-from tilenest.ir import Function, Operation, TileType, Use, Value, ViewType
+from tilenest.ir import Function, Operation, OpResult, TileType, Use, Value, ViewType
 from tilenest.layouts import DimRef, FloorDiv, IndexExpr, Mod, Sym
 from tilenest.plan.records import Decision
 
@@ -163,7 +163,7 @@ def _obstacle_of_sites(producer: MapReducePost, sites: list[_Site], judge: _Judg
     if len({(site.root, site.dims) for site in sites}) > 1:
         if kind == "expensive":
             return "several consumers would evaluate an expensive function"
-        if _weight(producer, set()) > _MOST_RECOMPUTED_OPS:
+        if _weight(producer) > _MOST_RECOMPUTED_OPS:
             return "several consumers would repeat much arithmetic"
     return None
 
@@ -180,14 +180,20 @@ def _kind(producer: MapReducePost) -> str:
     return "cheap"
 
 
-def _weight(producer: MapReducePost, seen: set[Operation]) -> int:
+def _weight(producer: MapReducePost) -> int:
     """Region ops of the producer and of the pointwise producers behind it."""
-    seen.add(producer)
-    total = sum(not isinstance(op, Constant) for op in producer.fold_block.operations) - 1
-    for value in producer.inputs:
-        owner = getattr(value, "owner", None)
-        if isinstance(owner, MapReducePost) and owner not in seen and not owner.folded_results:
-            total += _weight(owner, seen)
+    seen = {producer}
+    pending = [producer]
+    total = 0
+    while pending:
+        work = pending.pop()
+        total += sum(not isinstance(op, Constant) for op in work.fold_block.operations) - 1
+        for value in work.inputs:
+            owner = value.owner if isinstance(value, OpResult) else None
+            is_pointwise = isinstance(owner, MapReducePost) and not owner.folded_results
+            if isinstance(owner, MapReducePost) and is_pointwise and owner not in seen:
+                seen.add(owner)
+                pending.append(owner)
     return total
 
 

@@ -23,7 +23,9 @@ from tilenest.plan.records import Decision
 REGISTER_BLOCKED = "register_blocked"
 _CHAINS_TO_FILL = 8
 """Independent multiply-adds that hide the latency of two units."""
-_MOST_VECTORS = 4
+_LOAD_COST = 0.25
+"""What a load adds to a multiply-add although both can start in one cycle: not all come in time."""
+_MOST_VECTORS = 3
 _NEAR_COLUMNS_BYTES = 1024
 _NEAR_ROWS_BYTES = 2048
 """Rows of a view this close together share pages and cache sets well enough to be read in place:
@@ -189,8 +191,9 @@ def _register_block(rows: int, columns: int, lanes: int, machine: Machine) -> tu
         most = max(1, (machine.vector_registers - 1 - nv) // nv)
         for mr in range(1, min(most, max(rows, 1)) + 1):
             padded = -(-rows // mr) * mr * (-(-columns // (nv * lanes)) * nv * lanes)
-            loads, chains = (mr + nv) / (mr * nv), _CHAINS_TO_FILL / (mr * nv)
-            cost = padded / max(1, rows * columns) * max(1.0, loads, chains)
+            loads = (mr + nv) / (mr * nv)
+            work = (1 + _LOAD_COST * loads) * max(1.0, loads, _CHAINS_TO_FILL / (mr * nv))
+            cost = padded / max(1, rows * columns) * work
             candidate = cost, -mr * nv, nv, mr
             best = candidate if best is None or candidate < best else best
     assert best is not None

@@ -173,19 +173,23 @@ class Dispatcher:
         self._run_explained(arguments)
 
     def accept(self, arguments: Sequence[Any]) -> tuple[Accepted, ...]:
-        """Every argument looked at, coinciding arrays grouped. Raises on the first bad one."""
+        """Every argument looked at, coinciding arrays grouped. Raises on the first bad one. A spec
+        stands for an argument like it."""
         try:
-            return grouped([accept(name, argument) for name, argument in self._named(arguments)])
+            return grouped(
+                [
+                    Accepted(argument)
+                    if isinstance(argument, Specification)
+                    else accept(name, argument)
+                    for name, argument in self._named(arguments)
+                ]
+            )
         except TileError as error:
             raise error.with_location(self.source.location) from error.__cause__
 
     def specs(self, arguments: Sequence[Any]) -> tuple[Specification, ...]:
         """The specs of arguments, some of which may be specs themselves."""
-        accepted = [
-            Accepted(argument) if isinstance(argument, Specification) else accept(name, argument)
-            for name, argument in self._named(arguments)
-        ]
-        return tuple(one.spec for one in grouped(accepted))
+        return tuple(one.spec for one in self.accept(arguments))
 
     def _named(self, arguments: Sequence[Any]) -> list[tuple[str, Any]]:
         names = self.source.parameters

@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.passes.stepwise import Array, run_stepwise
+from tests.unit.passes.stepwise import Array, run, run_stepwise, specs_of
 from tilenest import language
+from tilenest.capture import capture
 from tilenest.dialects import Alloc
+from tilenest.errors import OutOfBounds
 from tilenest.ir import float32, int32
+from tilenest.machine import AVX2
+from tilenest.passes import SCHEDULE_PASSES
 
 # Kernels are captured, not called: their types are judged by capture.
 tn: Any = language
@@ -172,8 +176,55 @@ def test_expensive_work_is_done_once() -> None:
     assert len(found.work) == 2
 
 
+def long_chain(X: Any, Y: Any, *, length: int) -> None:
+    N = X.shape[0]
+    n = tn.axis("n", N)
+    for _ in tn.parallel(1):
+        x = X[0, n]
+        for _ in range(length):
+            x = x * 0.5 + 1.0
+        Y(0, n).store(x)
+
+
+def test_chains_may_be_longer_than_pythons_stack() -> None:
+    found = run_stepwise(long_chain, [random(5), poisoned(5)], {"length": 600})
+    assert len(found.work) == 1
+
+
 def test_decisions_name_what_was_refused() -> None:
     found = run_stepwise(two_readers, [random(*SHAPE), poisoned(*SHAPE)])
     reasons = [str(decision) for decision in found.decisions]
     assert any("materialize, not fuse: several consumers" in reason for reason in reasons)
     assert all(decision.reason for decision in found.decisions)
+
+
+def checked(X: Any, Y: Any, *, offset: int) -> None:
+    M, N = X.shape
+    m, n = tn.axis("m", M), tn.axis("n", N)
+    for _ in tn.parallel(1):
+        x = X((offset, 0), (m, n), bounds="check").load()
+        Y((0, 0), (m, n)).store(x + 1.0)
+
+
+def promised(X: Any, Y: Any, *, rows: int) -> None:
+    N = X.shape[1]
+    m, n = tn.axis("m", rows), tn.axis("n", N)
+    for _ in tn.parallel(1):
+        inside = tn.iota(m, int32) < X.shape[0]
+        x = X((0, 0), (m, n), bounds="assume", mask=inside).load(other=3.0)
+        Y((0, 0), (m, n)).store(x)
+
+
+def test_checked_reads_raise_after_every_step() -> None:
+    arrays = [random(*SHAPE), poisoned(*SHAPE)]
+    run_stepwise(checked, arrays, {"offset": 0})
+    kernel: Any = checked
+    module = capture(kernel, specs_of(arrays), {"offset": 1}).module
+    for _, step in SCHEDULE_PASSES:
+        step(module, AVX2)
+        with pytest.raises(OutOfBounds):
+            run(module, arrays)
+
+
+def test_a_mask_protects_what_is_promised_to_be_inside() -> None:
+    run_stepwise(promised, [random(*SHAPE), poisoned(8, 10)], {"rows": 8})

@@ -108,11 +108,11 @@ def exp(f: FunctionText, x: Value) -> Value:
     constants = _CONSTANTS[x.type.element]
     rounder = format_of(x).rounder + 2 * format_of(x).bias
     low, high = constants.exp_limits
-    x = at_least(f, at_most(f, x, high), low)
+    x, vanishes = _without_vanishing(f, at_most(f, x, high), low)
     shifted = f.fma(x, _LOG2_E, rounder)
     n = f.fsub(shifted, rounder)
     r = f.fma(n, -constants.log2_low, f.fma(n, -constants.log2_high, x))
-    return _scale_twice(f, _exp_of_rest(f, r), shifted)
+    return f.select(vanishes, 0.0, _scale_twice(f, _exp_of_rest(f, r), shifted))
 
 
 def exp2(f: FunctionText, x: Value) -> Value:
@@ -124,12 +124,13 @@ def exp2_of_sum(f: FunctionText, high: Value, low: Value | None) -> Value:
     """2^(high + low); low, if any, is below the last place of high."""
     rounder = format_of(high).rounder + 2 * format_of(high).bias
     limit_low, limit_high = _CONSTANTS[high.type.element].exp2_limits
-    high = at_least(f, at_most(f, high, limit_high), limit_low)
+    high, vanishes = _without_vanishing(f, at_most(f, high, limit_high), limit_low)
     shifted = f.fadd(high, rounder)
     rest = f.fsub(high, f.fsub(shifted, rounder))
     if low is not None:
         rest = f.fadd(rest, low)
-    return _scale_twice(f, _exp_of_rest(f, f.fmul(rest, _LOG_2)), shifted)
+    result = _scale_twice(f, _exp_of_rest(f, f.fmul(rest, _LOG_2)), shifted)
+    return f.select(vanishes, 0.0, result)
 
 
 def expm1(f: FunctionText, x: Value) -> Value:
@@ -173,6 +174,16 @@ def _half_expm1(f: FunctionText, x: Value) -> Value:
     scale = _power_of_two(f, to_bits(f, shifted), x)
     rest = f.fma(f.fmul(r, r), horner(f, r, constants.tail_minus_one), r)
     return f.fma(rest, scale, f.fsub(scale, 0.5))
+
+
+def _without_vanishing(f: FunctionText, x: Value, low: float) -> tuple[Value, Value]:
+    """x with 0 where its power is 0, and where that is.
+
+    Computing such a power would underflow, which takes over a hundred cycles on many processors:
+    a masked softmax is full of them.
+    """
+    vanishes = f.fcmp("olt", x, low)
+    return f.select(vanishes, 0.0, x), vanishes
 
 
 def _exp_of_rest(f: FunctionText, r: Value) -> Value:

@@ -1,0 +1,1 @@
+"""What a user's mistakes look like: one test for each."""
