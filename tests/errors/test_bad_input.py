@@ -132,7 +132,9 @@ def test_an_argument_of_another_rank_than_annotated(y: Placed) -> None:
 
 
 def test_an_argument_of_another_dtype_than_annotated(x: Array, y: Placed) -> None:
-    found = refused(annotated, tn.ArgumentTypeError, None, x.astype(np.float64), y, remedy="float32")
+    found = refused(
+        annotated, tn.ArgumentTypeError, None, x.astype(np.float64), y, remedy="float32"
+    )
     assert "'X'" in found.message
 
 
@@ -192,7 +194,11 @@ def test_a_view_annotated_constant_is_stored_to(x: Array, y: Placed) -> None:
 def test_read_only_inputs_are_read(x: Array, y: Placed) -> None:
     expected = x * 2
     x.flags.writeable = False
-    for given in (x, np.broadcast_to(x[:1], (4, 16)), np.frombuffer(x.tobytes(), np.float32).reshape(4, 16)):
+    for given in (
+        x,
+        np.broadcast_to(x[:1], (4, 16)),
+        np.frombuffer(x.tobytes(), np.float32).reshape(4, 16),
+    ):
         for target in ("interpret", "cpu"):
             y = poisoned((4, 16), np.float32)
             doubled.compile(given, y.array, target=target)(given, y.array)
@@ -227,7 +233,9 @@ def test_an_output_whose_elements_overlap(strides: tuple[int, int], x: Array) ->
     assert memory.is_unchanged
 
 
-@pytest.mark.parametrize("argument", ["text", [1.0, 2.0], {}, 3 + 4j, object(), lambda: None], ids=repr)
+@pytest.mark.parametrize(
+    "argument", ["text", [1.0, 2.0], {}, 3 + 4j, object(), lambda: None], ids=repr
+)
 def test_arguments_that_are_no_arrays(argument: Any, y: Placed) -> None:
     found = refused(doubled, tn.ArgumentTypeError, None, argument, y, remedy="pass")
     assert "'X'" in found.message

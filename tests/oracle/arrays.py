@@ -113,7 +113,22 @@ def integers(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Array:
     return values
 
 
-SPECIALS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 2.5, -2.5, 1e30, -1e-30, 88.0, 1e-40)
+SPECIALS = (
+    np.nan,
+    np.inf,
+    -np.inf,
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    0.5,
+    2.5,
+    -2.5,
+    1e30,
+    -1e-30,
+    88.0,
+    1e-40,
+)
 
 
 def special(count: int, dtype: Any = np.float32, seed: int = 0) -> Array:

@@ -179,7 +179,9 @@ def layer_norm(
     mean_error = (n + 1) * u * np.abs(values).mean(-1, keepdims=True)
     c_error = first + first.mean(-1, keepdims=True) + mean_error + u * np.abs(c)
     variance = (c * c).mean(-1, keepdims=True)
-    v_error = (2 * np.abs(c) * c_error + c_error**2).mean(-1, keepdims=True) + (n + 2) * u * variance
+    v_error = (2 * np.abs(c) * c_error + c_error**2).mean(-1, keepdims=True) + (
+        n + 2
+    ) * u * variance
     r = 1 / np.sqrt(variance + eps)
     relative = v_error / (2 * (variance + eps)) + 4 * u
     scale = 1.0 if weight is None else wide(weight)

@@ -173,7 +173,9 @@ def reductions(draw: Draw) -> tuple[str, str, tuple[int, ...], tuple[int, ...]]:
         lines.append(f"    Y({(0,) * len(kept)}, ({place})).store(r)")
     else:
         lines.append("    Y.at(0).store(r)")
-    lines.append(f"    Z({(0,) * rank}, ({dims})).store({_one_of(draw, ['p - r', 'x + r', 'p * 2'])})")
+    lines.append(
+        f"    Z({(0,) * rank}, ({dims})).store({_one_of(draw, ['p - r', 'x + r', 'p * 2'])})"
+    )
     return _text(lines), dtype, shape, tuple(shape[axis] for axis in kept) or (1,)
 
 
@@ -200,7 +202,13 @@ class _Loops:
     def assign(self, depth: int, handle: str) -> None:
         del handle
         one, two = self.tile(), self.tile()
-        forms = [f"{one} + {two}", f"{one} - {two}", one, f"{one} * 0.5 + {two}", f"{one} + tn.scalar(k, tn.float32)"]
+        forms = [
+            f"{one} + {two}",
+            f"{one} - {two}",
+            one,
+            f"{one} * 0.5 + {two}",
+            f"{one} + tn.scalar(k, tn.float32)",
+        ]
         forms += [f"tn.maximum({one}, {two})", f"X[p % 5, w] + {one}"]
         self.add(depth, f"{self.tile()} = {_one_of(self.draw, forms)}")
 

@@ -83,7 +83,9 @@ def test_exact_sums_are_equal_under_every_policy(reducer: Any, policy: Any) -> N
 def test_extremes_of_specials(reducer: Any, policy: Any, axis: int) -> None:
     x = special(20 * 37).reshape(20, 37)
     x[:5], x[:, :5] = np.nan_to_num(x[:5], nan=-0.0), np.nan_to_num(x[:, :5], nan=0.0)
-    check(reduce_over, x, Out((37, 20)[axis : axis + 1]), axes=(axis,), reducer=reducer, policy=policy)
+    check(
+        reduce_over, x, Out((37, 20)[axis : axis + 1]), axes=(axis,), reducer=reducer, policy=policy
+    )
 
 
 INTEGER_REDUCERS = [
@@ -276,7 +278,19 @@ def test_float_arithmetic_of_specials(dtype: Any) -> None:
         np.testing.assert_array_equal(b[:6], [x == y, x != y, x < y, x <= y, x > y, x >= y])
 
 
-TRANSCENDENTAL = ["rsqrt", "exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "sin", "cos"]
+TRANSCENDENTAL = [
+    "rsqrt",
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log1p",
+    "tanh",
+    "erf",
+    "sin",
+    "cos",
+]
 
 
 @tn.kernel
@@ -333,9 +347,13 @@ def sample(name: str) -> Any:
         return np.arange(90) % 3 == 0
     if name not in FLOATS:
         return integers((90,), name, 1)
-    edges = [float(sign * 2**power + add) for power in range(6, 65) for sign, add in ((1, 0), (-1, 1))]
+    edges = [
+        float(sign * 2**power + add) for power in range(6, 65) for sign, add in ((1, 0), (-1, 1))
+    ]
     with np.errstate(over="ignore"):
-        return np.concatenate([edges, special(90), 0.5 + np.arange(-9, 9)]).astype(numpy_dtype(name))
+        return np.concatenate([edges, special(90), 0.5 + np.arange(-9, 9)]).astype(
+            numpy_dtype(name)
+        )
 
 
 @tn.kernel
@@ -353,14 +371,22 @@ def test_casts(source: str, target: str) -> None:
         limits = np.iinfo(target)
         numbers = x.astype(np.float64)
         expected = [
-            0 if np.isnan(v) else limits.max if v >= limits.max else limits.min if v <= limits.min else int(v)
+            0
+            if np.isnan(v)
+            else limits.max
+            if v >= limits.max
+            else limits.min
+            if v <= limits.min
+            else int(v)
             for v in numbers.tolist()
         ]
         assert y.tolist() == expected
     elif source not in FLOATS or target in FLOATS:
         with np.errstate(over="ignore", invalid="ignore"):
             meant = x.astype(numpy_dtype(target))
-        if not (source in ("int64", "uint64", "int32", "uint32") and target in ("float16", "bfloat16")):
+        if not (
+            source in ("int64", "uint64", "int32", "uint32") and target in ("float16", "bfloat16")
+        ):
             assert_same(y, meant)
 
 
@@ -468,7 +494,9 @@ def test_scalars(i: int) -> None:
     assert z.tolist() == [i // 2 - 40, max(i, 3) + min(i, abs(i - 5), 2), -(-i // 4)]
 
 
-@pytest.mark.parametrize("number", [3, 2.5, np.float64(2.5), np.int32(3), -0.0, float("nan"), 1e300])
+@pytest.mark.parametrize(
+    "number", [3, 2.5, np.float64(2.5), np.int32(3), -0.0, float("nan"), 1e300]
+)
 def test_run_time_numbers(number: Any) -> None:
     @tn.kernel
     def scaled(X: Any, Y: Any, a: Any) -> None:

@@ -67,7 +67,9 @@ def test_gemm_of_layouts(layout: str) -> None:
 
 @tn.kernel
 def batched(A: Any, B: Any, C: Any) -> None:
-    batch, rows, depth = (tn.axis(name, extent) for name, extent in zip("bmk", A.shape, strict=True))
+    batch, rows, depth = (
+        tn.axis(name, extent) for name, extent in zip("bmk", A.shape, strict=True)
+    )
     columns = tn.axis("n", B.shape[2])
     acc = tn.zeros((batch, rows, columns), C.dtype)
     a = A[(0, 0, 0), (batch, rows, depth)]
@@ -109,7 +111,9 @@ def test_transposed_operands_and_a_start_value() -> None:
 
 @tn.kernel
 def two_products(A: Any, B: Any, C: Any) -> None:
-    m, k, n, p = (tn.axis(name, extent) for name, extent in zip("mknp", (13, 7, 9, 11), strict=True))
+    m, k, n, p = (
+        tn.axis(name, extent) for name, extent in zip("mknp", (13, 7, 9, 11), strict=True)
+    )
     first = tn.mma(A[(0, 0), (m, k)], B[(0, 0), (k, n)], tn.zeros((m, n), tn.float32))
     second = tn.mma(first, B[(0, 2), (n, p)], tn.zeros((m, p), tn.float32))
     C((0, 0), (m, p)).store(second - tn.reduce(second, p, tn.maximum))

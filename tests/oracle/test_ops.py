@@ -94,7 +94,9 @@ def test_add_of_integers_wraps(dtype: Any) -> None:
     assert_same(run(tn.ops.add, x, y), x + y)
 
 
-@pytest.mark.parametrize("shapes", [((3, 1), (1, 5)), ((4, 1, 3), (2, 1)), ((), (7,)), ((0,), (1,))])
+@pytest.mark.parametrize(
+    "shapes", [((3, 1), (1, 5)), ((4, 1, 3), (2, 1)), ((), (7,)), ((0,), (1,))]
+)
 def test_add_broadcasts(shapes: Any) -> None:
     x, y = (normal(shape) for shape in shapes)
     assert_same(run(tn.ops.add, x, y), np.asarray(x + y))
@@ -346,9 +348,7 @@ def test_matmul_with_an_epilogue(dtype: Any, activation: str | None, extents: An
     bias, residual = normal((n,), dtype, 3), normal((m, n), dtype, 4)
 
     def call(a: Array, b: Array, bias: Array, residual: Array, **keywords: Any) -> Array:
-        return tn.ops.matmul(
-            a, b, bias=bias, residual=residual, activation=activation, **keywords
-        )
+        return tn.ops.matmul(a, b, bias=bias, residual=residual, activation=activation, **keywords)
 
     actual = run(call, a, b, bias, residual)
     assert_within(actual, bounds.product(a, b, bias, activation, residual))

@@ -151,7 +151,7 @@ def test_a_kernel_whose_capture_calls_kernels() -> None:
     np.testing.assert_array_equal(y, x * 50_000)
 
 
-FORKS = '''
+FORKS = """
 import os, sys, threading
 import numpy as np
 import tilenest as tn
@@ -180,9 +180,9 @@ if "busy" in sys.argv:
     busy.join()
 assert np.array_equal(tn.ops.softmax(x), expected)
 print("done")
-'''
+"""
 
-EXITS = '''
+EXITS = """
 import threading
 import numpy as np
 import tilenest as tn
@@ -191,7 +191,7 @@ x = np.ones(300_000, np.float32)
 threading.Thread(target=lambda: [tn.ops.add(x, x) for _ in range(20)]).start()
 assert tn.ops.sum(tn.ops.add(x, x)) == 600_000
 print("done")
-'''
+"""
 
 
 @pytest.mark.parametrize("word", ["idle", "busy"])

@@ -1,8 +1,7 @@
 """Whether a nest's index stays below an extent that is only known at run time.
 
-In: an index value, a view and an axis. Out: True when the index counts from 0 or more up to that very
-extent, so `view[index]` is inside whatever the extent is.
-"""
+In: an index value, a view and an axis. Out: True when the index counts from 0 or more up to that
+very extent, so `view[index]` is inside whatever the extent is."""
 
 from __future__ import annotations
 

@@ -34,20 +34,33 @@ _ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
 
 def formula_of(value: Value, leaf: Callable[[Value], IndexExpr]) -> IndexExpr:
     """The value as an expression over the leaves of its index arithmetic."""
-    if isinstance(value, OpResult) and value.type is INDEX:
-        owner = value.owner
-        number = constant_of(value)
-        if number is not None:
-            return Const(int(number))
-        if isinstance(owner, Extent):
-            extent = owner.view.type.shape[owner.axis]  # type: ignore[attr-defined]  # a view
-            return leaf(value) if extent is None else Const(extent)
-        if isinstance(owner, Apply):
-            parts = [formula_of(argument, leaf) for argument in owner.arguments]
-            if owner.function in _ARITHMETIC:
-                return _ARITHMETIC[owner.function](*parts)
-            if owner.function == "neg":
-                return -parts[0]
+    return _formula(value, leaf, {})
+
+
+def _formula(
+    value: Value, leaf: Callable[[Value], IndexExpr], known: dict[Value, IndexExpr]
+) -> IndexExpr:
+    found = known.get(value)
+    if found is None:
+        found = known[value] = _make_formula(value, leaf, known)
+    return found
+
+
+def _make_formula(
+    value: Value, leaf: Callable[[Value], IndexExpr], known: dict[Value, IndexExpr]
+) -> IndexExpr:
+    if not isinstance(value, OpResult) or value.type is not INDEX:
+        return leaf(value)
+    owner = value.owner
+    number = constant_of(value)
+    if number is not None:
+        return Const(int(number))
+    if isinstance(owner, Extent):
+        extent = owner.view.type.shape[owner.axis]  # type: ignore[attr-defined]  # a view
+        return leaf(value) if extent is None else Const(extent)
+    if isinstance(owner, Apply) and owner.function in (*_ARITHMETIC, "neg"):
+        parts = [_formula(argument, leaf, known) for argument in owner.arguments]
+        return -parts[0] if owner.function == "neg" else _ARITHMETIC[owner.function](*parts)
     return leaf(value)
 
 

@@ -1,9 +1,8 @@
 """Which loop dims of a map_reduce_post shrink to the part its output keeps.
 
-An output that drops what falls outside its view needs no iteration there: where one axis of the output is
-`dim + offset`, the nest runs that dim only over 0 <= dim + offset < extent. A nest clips exactly these dims, so an
-input read at the same formula with the same extent is inside too.
-"""
+An output that drops what falls outside its view needs no iteration there: where one axis of the
+output is `dim + offset`, the nest runs that dim only over 0 <= dim + offset < extent. A nest clips
+exactly these dims, so an input read at the same formula with the same extent is inside too."""
 
 from __future__ import annotations
 

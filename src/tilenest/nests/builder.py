@@ -1,15 +1,12 @@
 """The one nest builder: a scheduled map_reduce_post becomes loops, registers and lanes.
 
-The schedule's loops are opened outermost first. The first occurrence of a dim runs over its
-extent: whole steps, then the later occurrences' smaller steps, then masked lanes. Unrolled and
-vector occurrences become copies of the body. Reaching the first folded loop opens the
-accumulators: one per copy of every inner kept loop, and, where lanes or copies split a folded dim,
-partial ones that hold the merge's identity and meet the seed in a fixed tree at the end. All
-presets are schedules of this builder; none has code of its own.
-
-Preconditions (the planner's): all folded results of an op keep the same dims; kept dims occur
-outside the first folded loop and, inside it, only as unrolled or vector loops; only a tree policy
-with a known merge splits a fold."""
+Loops are opened outermost first. A dim's first loop runs over its extent in whole steps, then in
+the steps of its later loops, then on masked lanes; unrolled and vector loops become copies of the
+body. The first folded loop opens the accumulators: one per copy of the kept loops inside it, and
+partial ones where lanes or copies split a folded dim, which meet the seed in a fixed tree.
+Preconditions (the planner's): folded results of an op keep the same dims, kept dims occur outside
+the first folded loop and inside it only unrolled or vector, only a tree policy with a known merge
+splits a fold."""
 
 from __future__ import annotations
 

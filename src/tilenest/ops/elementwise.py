@@ -20,7 +20,7 @@ from tilenest.ops.arrays import (
     same_dtype,
     write,
 )
-from tilenest.ops.precision import whole, wide
+from tilenest.ops.shared import row_axis, whole, wide
 
 _BLOCK = 8192
 """Elements of one flat instance: 32 KiB of f32, a few microseconds of work."""
@@ -61,7 +61,7 @@ def _flat(Z, X, Y, *, of, block):
 @tn.kernel
 def _rows(Z, X, Y, *, of):
     """z = of(x, y), row by row, any strides."""
-    n = tn.axis("n", Z.shape[1])
+    n = row_axis(Z, X, Y)
     for row in tn.parallel(Z.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])
@@ -81,7 +81,7 @@ def _gelu_flat(Z, X, R, *, block):
 
 @tn.kernel
 def _gelu_rows(Z, X, B, R):
-    n = tn.axis("n", Z.shape[1])
+    n = row_axis(Z, X, R)
     for row in tn.parallel(Z.extent(0)):
         i = row.index()
         bias = None if B is None else whole(B, n)

@@ -162,7 +162,8 @@ def _product(
 ) -> None:
     if out.size == 0:
         return
-    blocks = blocks_for(*out.shape, a.shape[1], host().machine)
+    (m, k), n = a.shape, b.shape[1]
+    blocks = blocks_for(m, n, k, host().machine)
     accumulator = tn.float64 if out.dtype == np.float64 else tn.float32
     _matmul(
         out,

@@ -15,7 +15,7 @@ import numpy as np
 import tilenest as tn
 from tilenest.errors import DomainError
 from tilenest.ops.arrays import Array, as_array, normalized_axis, output, write
-from tilenest.ops.precision import wide
+from tilenest.ops.shared import wide
 
 _PIECE = 1 << 14
 """Elements of one piece of a whole-array reduction."""

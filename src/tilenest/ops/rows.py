@@ -21,12 +21,12 @@ from tilenest.ops.arrays import (
     same_dtype,
     write,
 )
-from tilenest.ops.precision import whole, wide
+from tilenest.ops.shared import row_axis, whole, wide
 
 
 @tn.kernel
 def _softmax(Y, X, mask):
-    n = tn.axis("n", X.shape[1])
+    n = row_axis(Y, X, mask)
     for row in tn.parallel(X.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])
@@ -44,8 +44,8 @@ def _softmax(Y, X, mask):
 
 @tn.kernel
 def _layer_norm(Y, X, weight, bias, residual, *, eps):
-    count = X.shape[1]
-    n = tn.axis("n", count)
+    n = row_axis(Y, X, residual)
+    count = n.extent
     for row in tn.parallel(X.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])
@@ -63,8 +63,8 @@ def _layer_norm(Y, X, weight, bias, residual, *, eps):
 
 @tn.kernel
 def _rms_norm(Y, X, weight, *, eps):
-    count = X.shape[1]
-    n = tn.axis("n", count)
+    n = row_axis(Y, X)
+    count = n.extent
     for row in tn.parallel(X.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])

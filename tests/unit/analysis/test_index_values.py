@@ -72,6 +72,14 @@ def test_arithmetic_becomes_a_formula_over_leaves() -> None:
     assert formula_of(p.extent(1), lambda _: Sym(0)) == Sym(0)
 
 
+def test_shared_arithmetic_is_read_once() -> None:
+    p = Program()
+    value: Value = p.index
+    for _ in range(40):
+        value = p.apply("add", value, value)
+    assert formula_of(value, lambda _: Sym(0)) == Sym(0) * 2**40
+
+
 @pytest.mark.parametrize(
     ("function", "operand"),
     [("add", 5), ("sub", 5), ("mul", -3), ("floordiv", 4), ("mod", 4), ("minimum", 4),
