@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import FunctionType, ModuleType
 
@@ -36,7 +35,8 @@ from tilenest.capture import (
     Specification,
     capture,
 )
-from tilenest.dialects import ATTRIBUTE_RECORDS, OPERATIONS, Store
+from tilenest.decisions import Plan
+from tilenest.dialects import ATTRIBUTE_RECORDS, OPERATIONS, Load, Store
 from tilenest.errors import OverlapError, SourceLocation, VerifyError
 from tilenest.ir import (
     Function,
@@ -49,13 +49,13 @@ from tilenest.ir import (
     print_module,
 )
 from tilenest.machine import Machine, host_machine, read_cache_sizes
-from tilenest.plan import Plan
+from tilenest.records import record
 
 FORMS = ("candidate", "scheduled", "machine")
 REGISTRY = Registry.of(OPERATIONS, ATTRIBUTE_RECORDS)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Host:
     """The machine at hand: as the code generator is told, and as the plan sees it."""
 
@@ -72,7 +72,15 @@ def host() -> Host:
     return Host(processor, host_machine(features, cores, read_cache_sizes(), processor.cpu))
 
 
-@dataclass(frozen=True, slots=True)
+@record
+class CheckedAccess:
+    """An access that checks its bounds, as errors name it."""
+
+    text: str
+    location: SourceLocation | None
+
+
+@record
 class Captured:
     """A kernel in Candidate form, under which guards, and how compiled code is called."""
 
@@ -84,9 +92,11 @@ class Captured:
     entry: EntryDescription
     written: Mapping[int, SourceLocation | None]
     """which arguments the kernel writes to, and where first"""
+    checked: Mapping[int, CheckedAccess]
+    """the accesses that check their bounds, by the number that compiled code knows them by"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compilation:
     """Everything one compilation made, in order; texts are printed when they are asked for."""
 
@@ -117,11 +127,10 @@ def capture_kernel(
     configuration: Mapping[str, object],
     *,
     bounds: str = "zero",
-    math: str = "strict",
 ) -> Captured:
     """Run the function on staged arguments; the first of the two steps."""
     name = function.__name__
-    found = capture(function, specs, configuration, name=name, bounds=bounds, math=math)
+    found = capture(function, specs, configuration, name=name, bounds=bounds)
     check(found.module, "capture")
     parameters = function.__code__.co_varnames[: len(specs)]
     program = found.module.function(name)
@@ -129,7 +138,8 @@ def capture_kernel(
     entry = describe_entry(found, program, specs)
     text = print_module(found.module)
     written = {found.arguments[argument]: place for argument, place in stored_at(program).items()}
-    return Captured(name, parameters, found.module, text, found.guards, entry, written)
+    checked = checked_accesses(program)
+    return Captured(name, parameters, found.module, text, found.guards, entry, written, checked)
 
 
 def lower(captured: Captured, target: Host) -> Compilation:
@@ -180,6 +190,16 @@ def stored_at(function: Function) -> dict[int, SourceLocation | None]:
         if isinstance(op, Store):
             places.setdefault(op.view.index, op.location)
     return places
+
+
+def checked_accesses(function: Function) -> dict[int, CheckedAccess]:
+    """The accesses that check their bounds, by their numbers."""
+    found: dict[int, CheckedAccess] = {}
+    for op in function.walk():
+        if isinstance(op, Load | Store) and op.bounds == "check":
+            action = "load" if isinstance(op, Load) else "store"
+            found[op.site] = CheckedAccess(f"{action} of {op.view.name}", op.location)
+    return found
 
 
 def refuse_hazard(found: CaptureResult, function: Function, parameters: Sequence[str]) -> None:

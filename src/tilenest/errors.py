@@ -9,13 +9,14 @@ to do so wins. There is one class per cause, and where users expect a builtin, i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
+
+from tilenest.records import record
 
 _INDENT = "    "
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceLocation:
     """A run of characters on one source line, and the call it was inlined into.
 

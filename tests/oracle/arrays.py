@@ -75,7 +75,7 @@ def _outer_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
     return shape
 
 
-def _inner(buffer: Array, shape: tuple[int, ...], layout: str) -> Array:
+def _inner(buffer: Any, shape: tuple[int, ...], layout: str) -> Any:
     """The part of the buffer (which may have one more axis, of bytes) that is the array."""
     rank = len(shape)
     match layout:

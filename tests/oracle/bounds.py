@@ -8,6 +8,7 @@ within 2 ulp, at most 4u relative. Bounds are first order; `_SECOND_ORDER` pays 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,8 @@ def roundoff(dtype: np.dtype[Any]) -> float:
 
 def rounded(values: Array, bound: Array, dtype: np.dtype[Any]) -> Expected:
     """The bound with the last rounding to `dtype`, whose subnormals are evenly spaced."""
-    info: Any = ml_dtypes.finfo(dtype)
+    finfo: Any = ml_dtypes.finfo
+    info = finfo(dtype)
     last = np.abs(values) * (float(info.eps) / 2) + float(info.smallest_subnormal)
     return Expected(values, (bound + last) * _SECOND_ORDER)
 
@@ -100,10 +102,10 @@ def product(
 
 
 def _gelu(x: Array) -> Array:
-    return 0.5 * x * (1 + erf(x.astype(np.float64) * 0.5**0.5))
+    return np.asarray(0.5 * x * (1 + erf(x.astype(np.float64) * 0.5**0.5)))
 
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": lambda x: np.maximum(x, 0),
     "tanh": np.tanh,
     "gelu": _gelu,
@@ -112,10 +114,10 @@ ACTIVATIONS = {
 
 
 def gelu(x: Array, bias: Array | None, residual: Array | None) -> Expected:
-    """x + bias rounds once, and GELU stretches that by at most 1.13. erf is at most 1 and within 4u,
-    its argument within 2u (worth less than u after erf's slope), 1 + erf and two products round
-    once each: 8u |x| in all, absolutely, for 1 + erf cancels where x is negative. The residual's
-    sum rounds once. scipy's erf is float64, so f64 gets twice the bound."""
+    """x + bias rounds once, and GELU stretches that by at most 1.13. erf is at most 1 and
+    within 4u, its argument within 2u (worth less than u after erf's slope), 1 + erf and two
+    products round once each: 8u |x| in all, absolutely, for 1 + erf cancels where x is negative.
+    The residual's sum rounds once. scipy's erf is float64, so f64 gets twice the bound."""
     u = roundoff(x.dtype)
     total = wide(x) if bias is None else wide(x) + wide(bias)
     y = _gelu(total)
@@ -130,7 +132,7 @@ def gelu(x: Array, bias: Array | None, residual: Array | None) -> Expected:
 def swiglu(gate: Array, up: Array) -> Expected:
     """exp is within 4u, the sum, the quotient and the product round once: 7u of the result. Past
     -gate = 88 (709 in f64) exp overflows and the result is 0 where the exact one is below
-    89 * exp(-88) (710 * exp(-709)) times |up|, which is under 2**11 times the least normal number."""
+    89 * exp(-88) (710 * exp(-709)) times |up|, which is under 2**11 times the least normal one."""
     u = roundoff(gate.dtype)
     y = wide(gate) / (1 + np.exp(-wide(gate))) * wide(up)
     least = float(np.finfo(np.float64 if gate.dtype == np.float64 else np.float32).tiny)
@@ -138,9 +140,9 @@ def swiglu(gate: Array, up: Array) -> Expected:
 
 
 def softmax(x: Array, axis: int = -1, mask: Array | None = None) -> Expected:
-    """With d = max - x: d rounds once, which exp turns into a relative d*u, and exp adds 4u. The sum
-    of n such terms is within n*u of theirs, whose worst is max(d)*u + 4u; the reciprocal and the
-    product round once each. Terms below the least normal number may vanish."""
+    """With d = max - x: d rounds once, which exp turns into a relative d*u, and exp adds 4u. The
+    sum of n such terms is within n*u of theirs, whose worst is max(d)*u + 4u; the reciprocal and
+    the product round once each. Terms below the least normal number may vanish."""
     if x.size == 0:
         return Expected(wide(x), np.zeros(x.shape))
     u, n = roundoff(x.dtype), x.shape[axis] if x.ndim else 1

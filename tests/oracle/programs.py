@@ -1,8 +1,8 @@
 """Random kernels as Python source: elementwise graphs, reductions, loops with carried state.
 
-Each strategy draws the text of a function `kernel`; `kernel_of` writes it to a module of its own, so
-that its source can be read, and makes it a kernel. What a text computes is the same bits under any
-correct schedule: sums add small whole numbers, and transcendental functions come last.
+Each strategy draws the text of a function `kernel`; `kernel_of` writes it to a module of its own,
+so that its source can be read, and makes it a kernel. What a text computes is the same bits under
+any correct schedule: sums add small whole numbers, and transcendental functions come last.
 """
 
 from __future__ import annotations
@@ -265,6 +265,40 @@ def loops(draw: Draw) -> str:
     for place, result in enumerate(["a", "b", "c", "a - a + tn.scalar(k - p, tn.float32)"]):
         writer.add(depth, f"Y(({row}, {place}, 0), (1, 1, w)).store({result})")
     return _text(writer.lines)
+
+
+STEPS = ["{s} + {e}", "{e} + {s}", "tn.maximum({s}, {e})", "tn.minimum({e}, {s})"]
+CHAINS = ["{s} * 0.5 + {e}", "{e} - {s}", "tn.where({s} > {e}, {s} - {e}, {e})"]
+
+
+@st.composite
+def region_reductions(draw: Draw) -> tuple[str, tuple[int, int]]:
+    """Reduce nests over an axis of each row's tile, or over its rows, with up to three states: the
+    text and X's shape. Z has X's shape, S a row for each state."""
+    shape = draw(st.sampled_from([(1, 1), (3, 33), (5, 7), (2, 0), (4, 70), (17, 2)]))
+    along_rows = draw(st.booleans())
+    count = draw(st.integers(1, 3))
+    policy = draw(st.sampled_from([policy.value for policy in tn.reduction]))
+    steps = STEPS + (CHAINS if policy.startswith("fold") else [])
+    element = draw(st.sampled_from(["x.at(c)", "x.at(c) * 2", "(abs(x.at(c)) - 1)"]))
+    lines = [
+        "def kernel(X, S, Z):",
+        f"    m, n = tn.axis('m', {shape[0]}), tn.axis('n', {shape[1]})",
+        "    x = X[(0, 0), (m, n)]",
+    ]
+    reduced, kept = ("m", "n") if along_rows else ("n", "m")
+    for place in range(count):
+        seed = _one_of(draw, ["0.0", "1.0", "-3.0"])
+        lines.append(f"    s{place} = tn.full({kept}, {seed}, tn.float32)")
+    lines.append(f"    for c in tn.root().reduce({reduced}, policy=tn.reduction.{policy}):")
+    for place in range(count):
+        others = [f"s{other}" for other in range(place)] if policy.startswith("fold") else []
+        given = _one_of(draw, [element, *others])
+        lines.append(f"        s{place} = {_one_of(draw, steps).format(s=f's{place}', e=given)}")
+    lines += [f"    S(({place}, 0), (1, {kept})).store(s{place})" for place in range(count)]
+    last = _one_of(draw, ["x - s0", f"tn.maximum(x, s{count - 1})", "x * 2 + s0"])
+    lines.append(f"    Z((0, 0), (m, n)).store({last})")
+    return _text(lines), shape
 
 
 def _text(lines: list[str]) -> str:

@@ -1,7 +1,7 @@
 """Random kernels on the CPU against the interpreter.
 
-Every example is a text of its own (see `programs.py`), printed when it fails. A few examples of each
-kind run always, a thousand in all when slow tests do.
+Every example is a text of its own (see `programs.py`), printed when it fails. A few examples of
+each kind run always, a thousand in all when slow tests do.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ from hypothesis import strategies as st
 
 from tests.oracle.arrays import integers, special, whole
 from tests.oracle.compare import Out, assert_same, check
-from tests.oracle.programs import INPUTS, elementwise, kernel_of, loops, reductions
+from tests.oracle.programs import (
+    INPUTS,
+    elementwise,
+    kernel_of,
+    loops,
+    reductions,
+    region_reductions,
+)
 
 # Shrinking compiles hundreds of kernels: only where there is time for it.
-few = settings(max_examples=16, phases=[Phase.explicit, Phase.generate])
-many = settings(max_examples=250)
+few = settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+many = settings(max_examples=200)
 widths = st.sampled_from([1, 5, 16, 33, 130])
 
 
@@ -61,6 +68,13 @@ def compare_loops(folder: Path, text: str, n: int) -> None:
     check(kernel_of(text, folder), whole((64,), seed=n), n, Out((4, 4, 35)))
 
 
+def compare_region(folder: Path, program: tuple[str, tuple[int, int]]) -> None:
+    text, shape = program
+    note(text)
+    x = whole(shape, seed=len(text))
+    check(kernel_of(text, folder), x, Out((3, 70)), Out(shape))
+
+
 @few
 @given(elementwise("float32"), widths)
 def test_float_graphs(folder: Path, program: tuple[str, int], width: int) -> None:
@@ -83,6 +97,12 @@ def test_reductions(folder: Path, program: Any) -> None:
 @given(loops(), st.sampled_from([0, 1, 3]))
 def test_loops(folder: Path, text: str, n: int) -> None:
     compare_loops(folder, text, n)
+
+
+@few
+@given(region_reductions())
+def test_region_reductions(folder: Path, program: tuple[str, tuple[int, int]]) -> None:
+    compare_region(folder, program)
 
 
 @pytest.mark.slow
@@ -111,3 +131,10 @@ def test_many_reductions(folder: Path, program: Any) -> None:
 @given(loops(), st.sampled_from([0, 1, 3]))
 def test_many_loops(folder: Path, text: str, n: int) -> None:
     compare_loops(folder, text, n)
+
+
+@pytest.mark.slow
+@many
+@given(region_reductions())
+def test_many_region_reductions(folder: Path, program: tuple[str, tuple[int, int]]) -> None:
+    compare_region(folder, program)

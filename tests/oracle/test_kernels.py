@@ -1,8 +1,11 @@
 """Kernels in the public language, CPU against interpreter: products, stencils, moves, loops.
 
-Equal bits everywhere, but where a test says which freedom the language grants. Where NumPy knows the
-answer too, it is asked as well.
+Equal bits everywhere, but where a test says which freedom the language grants. Where NumPy knows
+the answer too, it is asked as well.
 """
+
+# mypy: disable-error-code="untyped-decorator"
+# `tn` is Any here, so its decorators are untyped.
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import tilenest as tn
 from tests.oracle.arrays import LAYOUTS, Array, normal, whole
-from tests.oracle.compare import In, InOut, Out, check
+from tests.oracle.compare import In, InOut, Out, check, tn
 
 # Matrix products ---------------------------------------------------------------------------------
 
@@ -231,6 +233,24 @@ def test_carried_state(trips: int, width: int) -> None:
         previous = a if step % 2 == 0 else previous
     np.testing.assert_array_equal(y, np.stack([a - b, previous]))
     assert z[0] == sum(3 * step for step in range(trips))
+
+
+@tn.kernel
+def dead_recurrence(X: Any, Y: Any, n: Any) -> None:
+    w = tn.axis("w", X.shape[0])
+    x, count, factor = X[0, w], 1, tn.zeros(w, tn.float32)
+    for step in tn.serial(n):
+        x = x + 1
+        count = count * 2 + step.index()
+        factor = factor * 0.5 + x
+    Y(0, w).store(x)
+
+
+@pytest.mark.parametrize("trips", [0, 1, 3])
+def test_states_that_nobody_reads_after_the_loop(trips: int) -> None:
+    x = whole((19,), seed=1)
+    (y,) = check(dead_recurrence, x, Out((19,)), trips)
+    np.testing.assert_array_equal(y, x + trips)
 
 
 @tn.kernel

@@ -6,7 +6,7 @@ lie among NaN, and both are looked at afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,7 @@ DTYPES_AND_SHAPES = [
 by_dtype = pytest.mark.parametrize(("dtype", "shape"), DTYPES_AND_SHAPES, ids=str)
 
 
-def with_extras(*extras: str) -> Any:
+def with_extras(*extras: str) -> pytest.MarkDecorator:
     """All dtypes and shapes without optional operands, few of them with each choice of operands."""
     plain = [(dtype, shape, "") for dtype, shape in DTYPES_AND_SHAPES]
     shapes = [(), (0,), (33,), (3, 17), (2, 3, 65)]
@@ -72,6 +72,15 @@ def run(function: Callable[..., Array], *arrays: Array, layout: str = "contiguou
     assert out.has_intact_guards
     assert all(one.is_unchanged for one in held)
     return result
+
+
+def with_names(function: Callable[..., Array], names: Iterable[str]) -> Callable[..., Array]:
+    """The function, whose operands after the first go by these names."""
+
+    def call(x: Array, *rest: Array, **keywords: Any) -> Array:
+        return function(x, **dict(zip(names, rest, strict=True)), **keywords)
+
+    return call
 
 
 def parameter(shape: tuple[int, ...], dtype: Any, seed: int) -> Array:
@@ -116,10 +125,9 @@ def test_gelu(dtype: Any, shape: tuple[int, ...], extras: str) -> None:
     given = {"bias": bias, "residual": residual}
     named = {name: array for name, array in given.items() if array is not None}
 
-    def call(x: Array, *rest: Array, **keywords: Any) -> Array:
-        return tn.ops.gelu(x, **dict(zip(named, rest, strict=True)), **keywords)
-
-    assert_within(run(call, x, *named.values()), bounds.gelu(x, bias, residual))
+    assert_within(
+        run(with_names(tn.ops.gelu, named), x, *named.values()), bounds.gelu(x, bias, residual)
+    )
 
 
 @by_dtype
@@ -292,20 +300,18 @@ def test_layer_norm(dtype: Any, shape: tuple[int, ...], extras: str) -> None:
     given = {"weight": weight, "bias": bias, "residual": normal(shape, dtype, 4)}
     named = {name: array for name, array in given.items() if name[0] in extras}
 
-    def call(x: Array, *rest: Array, **keywords: Any) -> Array:
-        return tn.ops.layer_norm(x, **dict(zip(named, rest, strict=True)), **keywords)
-
     expected = bounds.layer_norm(
         x, named.get("weight"), named.get("bias"), 1e-5, named.get("residual")
     )
-    assert_within(run(call, x, *named.values()), expected)
+    assert_within(run(with_names(tn.ops.layer_norm, named), x, *named.values()), expected)
 
 
 @with_extras("w")
 def test_rms_norm(dtype: Any, shape: tuple[int, ...], extras: str) -> None:
     x = normal(shape, dtype, 1)
-    rest = [parameter(shape, dtype, 2)] if extras else []
-    assert_within(run(tn.ops.rms_norm, x, *rest), bounds.rms_norm(x, *(rest or [None]), 1e-6))
+    weight = parameter(shape, dtype, 2) if extras else None
+    given = [x] if weight is None else [x, weight]
+    assert_within(run(tn.ops.rms_norm, *given), bounds.rms_norm(x, weight, 1e-6))
 
 
 # Matrix products ---------------------------------------------------------------------------------
@@ -348,7 +354,8 @@ def test_matmul_with_an_epilogue(dtype: Any, activation: str | None, extents: An
     bias, residual = normal((n,), dtype, 3), normal((m, n), dtype, 4)
 
     def call(a: Array, b: Array, bias: Array, residual: Array, **keywords: Any) -> Array:
-        return tn.ops.matmul(a, b, bias=bias, residual=residual, activation=activation, **keywords)
+        extras = {"bias": bias, "residual": residual, "activation": activation}
+        return np.asanyarray(tn.ops.matmul(a, b, **extras, **keywords))
 
     actual = run(call, a, b, bias, residual)
     assert_within(actual, bounds.product(a, b, bias, activation, residual))

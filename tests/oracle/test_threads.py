@@ -87,7 +87,7 @@ def test_one_kernel_from_several_threads(count: int) -> None:
     tn.set_num_threads(count)
     xs = [normal((60_000 + 13 * seed,), seed=seed) for seed in range(4)]
     expected = [run_shares(x) for x in xs]
-    calls = [partial(run_shares, x) for x in xs]
+    calls: list[Callable[[], Array]] = [partial(run_shares, x) for x in xs]
     for _ in range(5):
         for actual, meant in zip(together(calls), expected, strict=True):
             assert_same(actual, meant)
@@ -102,7 +102,8 @@ def test_different_kernels_from_several_threads() -> None:
 
 
 def test_several_threads_compile_one_variant_at_once() -> None:
-    kernel = tn.Kernel(shares.__wrapped__)
+    function: Any = shares.__wrapped__
+    kernel = tn.Kernel(function)
     x = normal((1000,))
 
     def call() -> Array:

@@ -18,7 +18,9 @@ from tilenest.analysis.index_values import (
     ranges_of,
 )
 from tilenest.analysis.inside import is_inside
+from tilenest.analysis.lifetimes import Lifetimes
 from tilenest.analysis.memory_steps import offset_step
+from tilenest.analysis.merge_steps import merge_steps, unmerged_reductions
 from tilenest.analysis.merges import known_merges
 from tilenest.analysis.output_clips import OutputClip, output_clips
 from tilenest.analysis.structure import (
@@ -27,12 +29,12 @@ from tilenest.analysis.structure import (
     is_defined_above,
     is_splat,
     trip_counts,
-    uses_after,
 )
 
 __all__ = [
     "CoincidenceHazard",
     "Effects",
+    "Lifetimes",
     "OutputClip",
     "access_formulas",
     "ancestor_in",
@@ -50,10 +52,11 @@ __all__ = [
     "is_written_between",
     "known_merges",
     "may_overlap",
+    "merge_steps",
     "offset_step",
     "output_clips",
     "range_of",
     "ranges_of",
     "trip_counts",
-    "uses_after",
+    "unmerged_reductions",
 ]

@@ -10,18 +10,18 @@ part: the very region that it stores, or one cut off from all others along some 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from tilenest.analysis.index_values import formula_of
 from tilenest.analysis.structure import constant_of
 from tilenest.dialects import If, Load, Parallel, Store
 from tilenest.ir import BlockArgument, Function, Operation, TileType, Value
 from tilenest.layouts import IndexExpr, Sym
+from tilenest.records import record
 
 Access = Load | Store
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CoincidenceHazard:
     """An access that may meet the store of another instance."""
 

@@ -9,14 +9,14 @@ views may overlap.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilenest.analysis.structure import ancestor_in
-from tilenest.dialects import Load, MapReducePost, Nest, Read, Store
+from tilenest.dialects import Check, Load, MapReducePost, Nest, Read, Store
 from tilenest.ir import Block, BlockArgument, BufType, Function, Operation, Value, ViewType
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Effects:
     """The views and bufs an operation reads and writes, nested operations included."""
 
@@ -47,12 +47,13 @@ def is_pure(operation: Operation) -> bool:
     """Whether an operation may go when nobody uses its results."""
     if operation.TERMINATOR:
         return False
-    if any(isinstance(op, Load) and op.bounds == "check" for op in operation.walk()):
-        return False
-    accesses = (op.input_access for op in operation.walk() if isinstance(op, MapReducePost))
-    if any(access.bounds == "check" for group in accesses for access in group):
+    if any(_may_fault(op) for op in operation.walk()):
         return False
     return not effects_of(operation).writes
+
+
+def _may_fault(op: Operation) -> bool:
+    return isinstance(op, Check) or (isinstance(op, Load) and op.bounds == "check")
 
 
 def may_overlap(a: Value, b: Value) -> bool:

@@ -2,7 +2,8 @@
 
 In: the body of a fold, its states and next states. Out: for every state the name of (+), or None
 when only a chain is known. The form: the step is one of the functions below, one operand is the
-state itself, and the other depends on no state of the fold; `fma(a, b, state)` counts as addition.
+state itself or such a step of it, the other depends on no state of the fold; `fma(a, b, state)`
+counts as addition.
 """
 
 from __future__ import annotations
@@ -36,10 +37,11 @@ def _merge_of(state: Value, following: Value, dependent: set[Value]) -> str | No
         return "add" if is_sum else None
     if step.function not in MERGES:
         return None
-    left, right = step.arguments
-    if (left is state and right not in dependent) or (right is state and left not in dependent):
-        return step.function
-    return None
+    touched = [argument for argument in step.arguments if argument in dependent]
+    if len(touched) != 1:
+        return None
+    is_chain = touched[0] is state or _merge_of(state, touched[0], dependent) == step.function
+    return step.function if is_chain else None
 
 
 def _dependent_values(body: Block, states: Sequence[Value]) -> set[Value]:

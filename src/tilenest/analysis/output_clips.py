@@ -6,13 +6,12 @@ exactly these dims, so an input read at the same formula with the same extent is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.dialects import MapReducePost
 from tilenest.layouts import DimRef, IndexExpr
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutputClip:
     """Loop dim `dim` runs where 0 <= dim + offset < extent of `axis` of the only output."""
 

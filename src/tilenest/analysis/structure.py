@@ -1,4 +1,4 @@
-"""Where values are defined and used: enclosing blocks, later uses, trip counts, constants, splats.
+"""Where values are defined and used: enclosing blocks, trip counts, constants, splats.
 
 In: values, operations and blocks. Out: plain facts read off their links; nothing is cached.
 """
@@ -34,19 +34,6 @@ def is_defined_above(value: Value, op: Operation) -> bool:
             return False
         block = None if owner is None else owner.parent
     return True
-
-
-def uses_after(value: Value, op: Operation) -> bool:
-    """Whether `value` is used by what follows `op` in its block, terminator included."""
-    block = op.parent
-    assert block is not None
-    holders = {ancestor_in(block, user) for user in value.users}
-    following = op.next
-    while following is not None:
-        if following in holders:
-            return True
-        following = following.next
-    return False
 
 
 def trip_counts(nest: Nest) -> tuple[int | None, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from tilenest.capture.frames import Frame, Poison, ended, one_branch
 from tilenest.capture.interpreter import Interpreter, Signal
@@ -30,6 +29,7 @@ from tilenest.dialects import Apply, Cast, Constant, If, Yield
 from tilenest.errors import CarriedTypeError
 from tilenest.ir import Block, Region, ScalarType, Value
 from tilenest.language import Element, Scalar
+from tilenest.records import record
 
 Arm = Callable[[], object]
 
@@ -71,22 +71,24 @@ def conditional(interpreter: Interpreter, node: ast.IfExp, frame: Frame) -> obje
     return result()
 
 
-@dataclass(slots=True)
 class _Merge:
     """A result of the operation: the arms' values, and the handle once there is one."""
 
-    values: list[object]
-    kind: Kind
-    handle: Element | None = None
+    __slots__ = ("handle", "kind", "values")
+
+    def __init__(self, values: list[object], kind: Kind) -> None:
+        self.values = values
+        self.kind = kind
+        self.handle: Element | None = None
 
 
-@dataclass(slots=True)
+@record
 class _Arm:
     """What an arm left behind."""
 
-    finals: list[tuple[Variable, object]] = field(default_factory=list)
-    new_names: dict[str, object] = field(default_factory=dict)
-    written: list[set[str]] = field(default_factory=list)
+    finals: list[tuple[Variable, object]]
+    new_names: dict[str, object]
+    written: list[set[str]]
 
 
 class _Branch:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import os
 import sys
-import sysconfig
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -35,7 +35,7 @@ from tilenest.language import (
 )
 
 _PACKAGE = str(Path(tilenest.errors.__file__).parent)
-_LIBRARIES = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+_STANDARD_LIBRARY = str(Path(os.__file__).parent)
 _SITE_FOLDERS = {"site-packages", "dist-packages"}
 _LIST_CHANGES = {"append", "extend", "insert", "pop", "remove", "clear"}
 _CHANGES: Mapping[type, set[str]] = {
@@ -157,7 +157,7 @@ def is_user_file(file: str) -> bool:
     if file.startswith((_PACKAGE, "<frozen")):
         return False
     parts = Path(file).parts
-    return not file.startswith(_LIBRARIES) and _SITE_FOLDERS.isdisjoint(parts)
+    return not file.startswith(_STANDARD_LIBRARY) and _SITE_FOLDERS.isdisjoint(parts)
 
 
 def is_user_module(name: str) -> bool:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from tilenest.analysis import unmerged_reductions
 from tilenest.capture.annotations import check_annotations
 from tilenest.capture.calls import call, call_function
 from tilenest.capture.expressions import EXPRESSIONS
@@ -23,14 +23,21 @@ from tilenest.capture.signature import ArraySpec, ScalarSpec, Specification
 from tilenest.capture.source import definition_location, function_code
 from tilenest.capture.statements import STATEMENTS
 from tilenest.dialects import Return, Store
-from tilenest.errors import ArgumentTypeError, CaptureError, InternalError, TileError
+from tilenest.errors import (
+    ArgumentTypeError,
+    CaptureError,
+    InternalError,
+    ReductionPolicyError,
+    TileError,
+)
 from tilenest.ir import Builder, Function, Module, ScalarType, Type, ViewType
 from tilenest.language import Scalar, Session, View, ViewAnnotation
+from tilenest.records import record
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CaptureResult:
     """A captured kernel."""
 
@@ -49,7 +56,6 @@ def capture(
     *,
     name: str | None = None,
     bounds: str = "zero",
-    math: str = "strict",
 ) -> CaptureResult:
     """Interpret `function` over `specs`.
 
@@ -57,7 +63,7 @@ def capture(
     the kernel runs pass through with a note of the kernel's line.
     """
     try:
-        return _Capture(function, specs, configuration or {}, name, bounds, math).result()
+        return _Capture(function, specs, configuration or {}, name, bounds).result()
     except AssertionError as error:
         if any("while capturing" in note for note in getattr(error, "__notes__", ())):
             raise
@@ -72,7 +78,6 @@ class _Capture:
         configuration: Mapping[str, object],
         name: str | None,
         bounds: str,
-        math: str,
     ) -> None:
         self._function = function
         self._specs = specs
@@ -82,7 +87,7 @@ class _Capture:
         self._module = Module("candidate")
         self._ir_function = self._make_function(name or function.__name__)
         builder = Builder(self._ir_function.body)
-        self._session = Session(self._module, self._ir_function, builder, bounds, math)
+        self._session = Session(self._module, self._ir_function, builder, bounds)
         self._interpreter = Interpreter(self._session, EXPRESSIONS, STATEMENTS)
         self._session.inline = self._inline
         self._views: dict[int, View] = {}
@@ -156,10 +161,22 @@ class _Capture:
             )
         self._session.builder.location = start
         self._session.builder.insert(Return())
+        self._refuse_unmerged()
         self._specialise_views()
         return CaptureResult(
             self._module, self._guards(), tuple(self._places), self._written_arguments()
         )
+
+    def _refuse_unmerged(self) -> None:
+        """A tree policy regroups contributions, which only a known merge allows."""
+        for reduction in unmerged_reductions(self._module):
+            raise ReductionPolicyError(
+                f"the policy {reduction.policy} regroups contributions, but this reduction's body "
+                "has no known merge",
+                remedy="write each state as `state + f(elements)` (or *, min, max, and, or, xor), "
+                "or give the reduction a fold policy such as tn.reduction.fold_left",
+                location=reduction.location,
+            )
 
     def _specialise_views(self) -> None:
         """Argument types hold what was read, and a last stride of 1."""

@@ -10,7 +10,6 @@ update, which is an error. Otherwise a written value ends with the region.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from tilenest.capture.frames import Accesses, Poison, ended
 from tilenest.capture.staged import (
@@ -48,48 +47,78 @@ LeafKey = tuple[int, int, str]
 Promotions = Mapping[LeafKey, Kind]
 
 
-@dataclass(slots=True)
 class Leaf:
     """One value of a variable: what it is before, during and after the body."""
 
-    key: LeafKey
-    variable: Variable
-    initial: object
-    kind: Kind
-    argument: BlockArgument | None = None
-    final: object = None
-    is_carried: bool = False
-    handle: Element | None = None
+    __slots__ = (
+        "argument",
+        "final",
+        "handle",
+        "initial",
+        "is_carried",
+        "key",
+        "kind",
+        "variable",
+    )
+
+    def __init__(
+        self,
+        key: LeafKey,
+        variable: Variable,
+        initial: object,
+        kind: Kind,
+        argument: BlockArgument | None = None,
+    ) -> None:
+        self.key = key
+        self.variable = variable
+        self.initial = initial
+        self.kind = kind
+        self.argument = argument
+        self.final: object = None
+        self.is_carried = False
+        self.handle: Element | None = None
 
     @property
     def label(self) -> str:
         return self.variable.label
 
 
-@dataclass(slots=True)
 class _Entry:
     """A variable, its leaves, and what it will hold behind the region (set by `decide`)."""
 
-    variable: Variable
-    before: object
-    during: object
-    leaves: list[Leaf | object]
-    after: Callable[[], object] | None = None
+    __slots__ = ("after", "before", "during", "leaves", "variable")
+
+    def __init__(
+        self, variable: Variable, before: object, during: object, leaves: list[Leaf | object]
+    ) -> None:
+        self.variable = variable
+        self.before = before
+        self.during = during
+        self.leaves = leaves
+        self.after: Callable[[], object] | None = None
 
 
-@dataclass(slots=True)
 class Carries:
     """The variables of one region."""
 
-    session: Session
-    environment: Environment
-    accesses: Accesses
-    kind: str
-    is_live: Callable[[str], bool]
-    has_iterations: bool
-    _entries: list[_Entry] = field(init=False, default_factory=list)
-    _new_names: list[str] = field(init=False, default_factory=list)
-    _finals: dict[Value, int] = field(init=False, default_factory=dict)
+    def __init__(
+        self,
+        session: Session,
+        environment: Environment,
+        accesses: Accesses,
+        kind: str,
+        is_live: Callable[[str], bool],
+        has_iterations: bool,
+    ) -> None:
+        self.session = session
+        self.environment = environment
+        self.accesses = accesses
+        self.kind = kind
+        self.is_live = is_live
+        self.has_iterations = has_iterations
+        self._entries: list[_Entry] = []
+        self._new_names: list[str] = []
+        self._finals: dict[Value, int] = {}
 
     # Before the body ------------------------------------------------------------------------
 

@@ -11,15 +11,15 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import FunctionType
 
 from tilenest.capture.guards import GuardRecorder
 from tilenest.capture.source import FunctionCode
 from tilenest.errors import ScopeError, SourceLocation, TileError, UndefinedVariableError
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Poison:
     """What a name holds that must not be read any more, and what to say when it is."""
 
@@ -49,14 +49,16 @@ def one_branch(name: str) -> Poison:
     )
 
 
-@dataclass(slots=True)
 class Accesses:
     """Names of one frame that an open region read before writing, and those it certainly wrote."""
 
-    read: set[str] = field(default_factory=set)
-    written: set[str] = field(default_factory=set)
-    places: dict[str, SourceLocation] = field(default_factory=dict)
-    """where each name was last assigned"""
+    __slots__ = ("places", "read", "written")
+
+    def __init__(self) -> None:
+        self.read: set[str] = set()
+        self.written: set[str] = set()
+        self.places: dict[str, SourceLocation] = {}
+        """where each name was last assigned"""
 
 
 class Frame:

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import CellType, FunctionType, ModuleType
 
 import numpy as np
 
 from tilenest.capture.signature import ALONE, ArraySpec, Specification
 from tilenest.errors import UndefinedVariableError
+from tilenest.records import record
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _MISSING = object()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FreeVariable:
     """A name that capture read outside the kernel, and what it held."""
 
     name: str
-    place: dict[str, object] | CellType | ModuleType = field(repr=False)
+    place: dict[str, object] | CellType | ModuleType
     expected: object
     """the value, or a weak reference to it"""
     is_weak: bool
+
+    def __repr__(self) -> str:
+        return f"FreeVariable({self.name!r}, {self.expected!r})"
 
     def current(self) -> object:
         """What the name holds now."""
@@ -53,7 +56,7 @@ class FreeVariable:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guards:
     """Everything a variant was specialised on, beside dtypes and ranks."""
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from tilenest.capture.frames import Frame
 from tilenest.capture.guards import GuardRecorder
 from tilenest.errors import CaptureError, InternalError, SourceLocation, TileError, render
 from tilenest.language import Session
+from tilenest.records import record
 
 MAX_DEPTH = 64
 """Inlined calls within each other; deeper ones are taken for a recursion without end."""
@@ -36,7 +36,7 @@ class Jump(Enum):
     CONTINUE = "continue"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Return:
     """A statement returned this value."""
 

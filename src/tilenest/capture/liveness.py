@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tilenest.capture.scopes import loaded_names, target_names
+from tilenest.records import record
 
 Names = frozenset[str]
 _NOTHING: Names = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Liveness:
     """Names live behind each compound statement."""
 
@@ -30,7 +30,7 @@ class Liveness:
         return found is None or name in found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Exits:
     """Names live where `break` and `continue` lead."""
 

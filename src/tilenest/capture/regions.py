@@ -11,7 +11,6 @@ changes becomes a scalar, and the body runs again.
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
 from typing import Any
 
 from tilenest.capture.assignment import bind_target
@@ -26,6 +25,7 @@ from tilenest.dialects import Nest as NestOperation
 from tilenest.errors import CaptureError, CarriedTypeError, ScopeError
 from tilenest.ir import INDEX, Block, Operation, Region, Value
 from tilenest.language import DomainAxis, Handle, Nest, NestHandle, Scalar
+from tilenest.records import record
 
 _MOST_RUNS = 12
 """Runs of one body before host numbers that keep changing their kind are given up on."""
@@ -86,47 +86,44 @@ def _loop(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Bounds:
     lower: list[Value]
     upper: list[Value]
     step: list[Value]
 
 
-@dataclass(slots=True)
 class _OpenRegion:
     """One attempt at a region: from the open operation to its results, or to nothing."""
 
-    interpreter: Interpreter
-    node: ast.For
-    nest: Nest
-    frame: Frame
-    bounds: _Bounds
-    promotions: Promotions
-    operation: NestOperation = field(init=False)
-    body: Block = field(init=False)
-    environment: Environment = field(init=False)
-    accesses: Accesses = field(init=False, default_factory=Accesses)
-    carries: Carries = field(init=False)
-    cuts: list[Cut] = field(init=False, default_factory=list)
-
-    def __post_init__(self) -> None:
-        interpreter = self.interpreter
-        interpreter.at(self.node.iter, self.frame)
-        self.body = Block([INDEX] * len(self.nest.axes))
-        self.operation = interpreter.session.insert(
-            _operation(self.nest, self.bounds, Region([self.body]))
-        )
-        self.environment = Environment(self.frame, interpreter.frames)
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        node: ast.For,
+        nest: Nest,
+        frame: Frame,
+        bounds: _Bounds,
+        promotions: Promotions,
+    ) -> None:
+        self.interpreter = interpreter
+        self.node = node
+        self.nest = nest
+        self.frame = frame
+        interpreter.at(node.iter, frame)
+        self.body = Block([INDEX] * len(nest.axes))
+        self.operation = interpreter.session.insert(_operation(nest, bounds, Region([self.body])))
+        self.environment = Environment(frame, interpreter.frames)
+        self.accesses = Accesses()
         self.carries = Carries(
             interpreter.session,
             self.environment,
             self.accesses,
-            kind=self.nest.kind,
-            is_live=lambda name: self.frame.code.is_live_after(self.node, name),
-            has_iterations=_has_iterations(self.nest),
+            kind=nest.kind,
+            is_live=lambda name: frame.code.is_live_after(node, name),
+            has_iterations=_has_iterations(nest),
         )
-        self.carries.open(self.body, self.promotions)
+        self.carries.open(self.body, promotions)
+        self.cuts: list[Cut] = []
 
     def run(self, is_handle: bool) -> None:
         """Interpret the body once."""

@@ -9,17 +9,17 @@ are checked against the specs here.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 
 from tilenest.errors import ArgumentTypeError, RankError, ShapeError
 from tilenest.ir import DType, bool_, float64, int64
+from tilenest.records import record
 
 Extent = int | None | str
 ALONE = -1
 """The group of an array that coincides with no other."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArraySpec:
     """An array. `strides` are in elements, None for what is only known at run time; no strides at
     all means dense row-major. `group` is the index of the first argument that coincides exactly
@@ -48,7 +48,7 @@ class ArraySpec:
         return tuple(reversed(strides))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarSpec:
     """A run-time scalar; without a dtype it came from a Python number of this kind: 'b', 'i' or
     'f', and takes the dtype it meets."""
@@ -73,7 +73,7 @@ class ScalarSpec:
         return self.dtype if self.dtype is not None else _WEAK_DTYPES[self.weak_kind or ""]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoneSpec:
     """An argument that is None: a host constant."""
 

@@ -11,19 +11,18 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
+import itertools
 import linecache
-import tokenize
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import CodeType, FunctionType
 
 from tilenest.capture.liveness import Liveness, analyse
 from tilenest.capture.scopes import FunctionNode, captured_names, local_names
 from tilenest.errors import SourceLocation, SourceUnavailableError
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SourceText:
     """Lines of a file, and what to add to an AST line number to get the file's."""
 
@@ -67,6 +66,7 @@ class FunctionCode:
         return name in self.captured or self.liveness.is_live_after(statement, name)
 
 
+_MOST_BLOCKS = 64
 _codes: dict[tuple[str, CodeType], FunctionCode] = {}
 
 
@@ -119,25 +119,40 @@ def _unavailable(function: FunctionType, why: str) -> SourceUnavailableError:
 def _parse_alone(code: CodeType, lines: list[str]) -> tuple[FunctionNode | None, int]:
     """The definition at the code's first line, parsed on its own, and its line offset."""
     first = code.co_firstlineno
-    try:
-        block = inspect.getblock(lines[first - 1 :])
-    except (tokenize.TokenError, SyntaxError, IndexError):
-        return None, 0
-    if not block:
-        return None, 0
-    is_indented = block[0][:1].isspace()
-    try:
-        tree = ast.parse(("if 1:\n" if is_indented else "") + "".join(block))
-    except SyntaxError:
-        return None, 0
-    statement = tree.body[0] if tree.body else None
-    if isinstance(statement, ast.If) and is_indented:
-        statement = statement.body[0]
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and (
-        statement.name == code.co_name
-    ):
-        return statement, first - (2 if is_indented else 1)
+    rest = lines[first - 1 :]
+    is_indented = bool(rest) and rest[0][:1].isspace()
+    for block in _blocks(rest):
+        try:
+            tree = ast.parse(("if 1:\n" if is_indented else "") + block)
+        except SyntaxError:
+            continue
+        statement = tree.body[0] if tree.body else None
+        if isinstance(statement, ast.If) and is_indented:
+            statement = statement.body[0]
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and (
+            statement.name == code.co_name
+        ):
+            return statement, first - (2 if is_indented else 1)
+        break
     return None, 0
+
+
+def _blocks(lines: list[str]) -> Iterator[str]:
+    """What the statement on the first line may be, shortest first: it ends before a line that is
+    indented no deeper. A few such lines belong to it, as `def` after a decorator and the ends of
+    long headers and texts."""
+    margin = _margin(lines[0]) if lines else 0
+    ends = (
+        place
+        for place, line in enumerate(lines)
+        if place and _margin(line) <= margin and line.strip() and line.lstrip()[0] != "#"
+    )
+    for end in itertools.islice(itertools.chain(ends, [len(lines)]), _MOST_BLOCKS):
+        yield "".join(lines[:end])
+
+
+def _margin(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _find_definition(code: CodeType, lines: list[str]) -> FunctionNode | None:

@@ -7,8 +7,6 @@ the one it meets at a merge or a carry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tilenest.dialects import Apply
@@ -26,9 +24,10 @@ from tilenest.ir import (
     int64,
 )
 from tilenest.language import Element, Scalar, Session, numpy_scalar_dtype, scalar, wrap
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kind:
     """What a variable is at run time: its type, and whether it came from Python numbers only."""
 

@@ -9,14 +9,14 @@ yields the next states.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tilenest.dialects import Pipeline, Yield
 from tilenest.errors import SourceLocation
 from tilenest.ir import Block, Operation, Region, Value
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cut:
     """A stage begins behind this operation of the body (None: at its start)."""
 

@@ -8,7 +8,6 @@ A variable that holds a tuple stands for one value per leaf of the tuple.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,9 +15,10 @@ from tilenest.capture.frames import Frame, Poison
 from tilenest.capture.guards import is_same_constant
 from tilenest.errors import CaptureError
 from tilenest.language import Element
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NameVariable:
     """A local name of a frame."""
 
@@ -36,7 +36,7 @@ class NameVariable:
         self.frame.locals[self.name] = value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SlotVariable:
     """One item of a list that exists before the construct."""
 

@@ -3,6 +3,7 @@
 from tilenest.dialects.exec import If, Nest, Parallel, Pipeline, Reduce, Return, Serial, Yield
 from tilenest.dialects.loop import (
     Branch,
+    Check,
     For,
     Gather,
     LaneMask,
@@ -58,6 +59,7 @@ OPERATIONS = (
     LoopYield,
     Launch,
     Offset,
+    Check,
     MemoryLoad,
     MemoryStore,
     Gather,
@@ -69,7 +71,7 @@ OPERATIONS = (
     Transpose,
 )
 ATTRIBUTE_RECORDS = (Access, ResultSpec, Loop, Sched)
-"""Frozen dataclasses that may stand in attributes; their text is derived from the fields."""
+"""Records that may stand in attributes; their text is derived from the fields."""
 
 
 def registry() -> Registry:
@@ -89,6 +91,7 @@ __all__ = [
     "Bitcast",
     "Branch",
     "Cast",
+    "Check",
     "Constant",
     "Extent",
     "For",

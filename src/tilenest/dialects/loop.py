@@ -56,6 +56,23 @@ class Offset(Operation):
     constant = attribute(int, default=0)
 
 
+class Check(Operation):
+    """End the call with a fault unless `first` .. `first + count - 1` lie in [0, extent).
+
+    Nothing is checked where `condition` is false. It stands in front of an access with bounds
+    'check', from the lifted form on: `access` says what the access does, `site` is its number.
+    """
+
+    NAME = "memory.check"
+    first = operand()
+    extent = operand()
+    condition = optional()
+    access = attribute(str, leading=True)
+    axis = attribute(int)
+    count = attribute(int, default=1)
+    site = attribute(int, default=0)
+
+
 class MemoryLoad(Operation):
     """A scalar or contiguous vector at `pointer` (the first element's address). With a mask, lanes
     that are false are not read and give `otherwise` (a value of the result type)."""

@@ -9,12 +9,11 @@ even and saturate from float to int).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.ir import Operation, attribute, operand, variadic
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarFunction:
     """One entry of the table: `domain` lists the dtype kinds admitted ('b', 'i', 'u', 'f', 'x'),
     `result` is 'same' or 'bool'."""

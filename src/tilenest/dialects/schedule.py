@@ -10,23 +10,22 @@ copy, combined by a fixed tree at the end.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.layouts import AffineMap
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Access:
     """How one operand is addressed: `map` from (loop dims; symbols) to its coordinates (empty for a
     scalar). `bounds`: 'proven' (always inside), 'zero' (outside reads give `fill`, outside writes
-    are dropped), 'assume' (the user promised), 'check'."""
+    are dropped), 'assume' (the user promised)."""
 
     map: AffineMap
     bounds: str = "proven"
     fill: bool | int | float = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResultSpec:
     """One result over the common domain.
 
@@ -48,7 +47,7 @@ class ResultSpec:
 LOOP_POLICIES = ("plain", "vector", "unrolled", "transposed")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Loop:
     """One loop of a schedule: `step` points of `dim` an iteration."""
 
@@ -57,7 +56,7 @@ class Loop:
     policy: str = "plain"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sched:
     """The nest of one map_reduce_post and the name of the preset it came from."""
 

@@ -8,12 +8,12 @@ of Candidate in which tile ops have become map_reduce_post on values.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tilenest.dialects.exec import If, Parallel, Pipeline, Reduce, Return, Serial, Yield
 from tilenest.dialects.loop import (
     Branch,
+    Check,
     For,
     Gather,
     LaneMask,
@@ -41,9 +41,10 @@ from tilenest.ir import (
     VectorType,
     ViewType,
 )
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """What may stand in a module of this form."""
 
@@ -55,7 +56,7 @@ _STRUCTURE = {Return, Yield, Parallel, Serial, Reduce, Pipeline, If}
 _SCALAR = {Constant, Apply, Cast, Bitcast}
 _VIEW_FACTS = {Extent, Stride}
 _LOOPS = {For, Branch, LoopYield, Launch, Return}
-_MEMORY = {Offset, MemoryLoad, MemoryStore, Gather, Scatter}
+_MEMORY = {Check, Offset, MemoryLoad, MemoryStore, Gather, Scatter}
 _LANES = {Splat, Lanes, LaneMask, ReduceLanes, Transpose}
 
 
@@ -70,11 +71,11 @@ FORMS: Mapping[str, Form] = MappingProxyType(
             {ScalarType, TileType, ViewType},
         ),
         "lifted": _form(
-            _STRUCTURE | _SCALAR | _VIEW_FACTS | {Load, Store, MapReducePost},
+            _STRUCTURE | _SCALAR | _VIEW_FACTS | {Load, Store, MapReducePost, Check},
             {ScalarType, TileType, ViewType},
         ),
         "scheduled": _form(
-            _STRUCTURE | _SCALAR | _VIEW_FACTS | {Load, MapReducePost, Alloc, Read},
+            _STRUCTURE | _SCALAR | _VIEW_FACTS | {Load, MapReducePost, Alloc, Read, Check},
             {ScalarType, ViewType, BufType},
         ),
         "machine": _form(

@@ -33,7 +33,8 @@ class Load(Operation):
     Element (t0, t1, ...) of the result is view[origin0 + t0, origin1 + t1, ...]: the result tile
     has one dim per axis of the view; a scalar result reads the one element at the origins. `bounds`
     'zero' gives `other` (0 when absent) outside the view and where `mask` (a bool tile or scalar
-    that broadcasts) is false, 'assume' promises that nothing is outside, 'check' raises.
+    that broadcasts) is false, 'assume' promises that nothing is outside, 'check' raises. `site`
+    counts the accesses of a program that check.
     """
 
     NAME = "tile.load"
@@ -42,6 +43,7 @@ class Load(Operation):
     other = optional()
     mask = optional()
     bounds = attribute(str, default="zero")
+    site = attribute(int, default=0)
 
 
 class Store(Operation):
@@ -55,6 +57,7 @@ class Store(Operation):
     mask = optional()
     bounds = attribute(str, default="zero")
     dims = attribute(tuple, default=())
+    site = attribute(int, default=0)
 
 
 class Map(Operation):

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilenest.dialects import (
     Branch,
+    Check,
     For,
     Gather,
     LaneMask,
@@ -29,7 +30,7 @@ from tilenest.dialects import (
     Splat,
     Transpose,
 )
-from tilenest.errors import InternalError
+from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.functions import apply, cast
 from tilenest.interp.values import (
@@ -95,6 +96,19 @@ def offset(frame: Frame, op: Offset) -> list[Pointer]:
     base = frame.pointer(op.pointer)
     moved = frame.integer(op.index) * op.scale + op.constant
     return [Pointer(base.memory, base.offset + moved)]
+
+
+def check(frame: Frame, op: Check) -> list[RuntimeValue]:
+    if op.condition is not None and not frame.array(op.condition):
+        return []
+    first, extent = frame.integers([op.first, op.extent])
+    if first >= 0 and first + op.count <= extent:
+        return []
+    raise OutOfBounds(
+        f"{op.access}: axis {op.axis} has extent {extent}, the index is "
+        f'{first if first < 0 else max(first, extent)} (bounds="check")',
+        remedy='keep the access inside, mask it, or use bounds="zero"',
+    )
 
 
 def load(frame: Frame, op: MemoryLoad) -> list[Array]:
@@ -220,6 +234,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     Branch: branch,
     Launch: launch,
     Offset: offset,
+    Check: check,
     MemoryLoad: load,
     MemoryStore: store,
     Gather: gather,

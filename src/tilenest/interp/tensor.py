@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at, 
 from tilenest.interp.scalar import number
 from tilenest.interp.values import Array, RuntimeValue, Storage, poison, shape_of
 from tilenest.ir import BufType, Operation, Value, element_dtype
+from tilenest.records import record
 
 Slices = tuple[slice, ...]
 
@@ -30,7 +30,7 @@ WHOLE_DOMAIN_LIMIT = 1 << 24
 """Points of a domain up to which intermediate values are kept for all of it at once."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """One execution: the op, its extents after clipping, its symbols."""
 

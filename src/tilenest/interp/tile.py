@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -22,9 +21,10 @@ from tilenest.interp.rounding import fused_multiply_add
 from tilenest.interp.values import Array, Storage, dims_of, spread
 from tilenest.ir import Operation, Value, element_dtype
 from tilenest.layouts import Dim
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Window:
     """A box of a storage: where its elements lie in the tile and in the array."""
 

@@ -8,7 +8,6 @@ its bytes may be touched. Whatever was never written is poison: bytes of ones, a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -37,6 +36,7 @@ from tilenest.ir import (
     uint64,
 )
 from tilenest.layouts import Dim, dims_compatible_by_position
+from tilenest.records import record
 
 Array = npt.NDArray[Any]
 
@@ -60,7 +60,7 @@ NUMPY_DTYPES: dict[DType, np.dtype[Any]] = {
 POISON_BYTE = 0xFF
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Storage:
     """Elements that can be read and written; `name` is for messages."""
 
@@ -68,7 +68,7 @@ class Storage:
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Memory:
     """Addressable bytes: `allowed` marks those that belong to the owner's elements."""
 
@@ -78,7 +78,7 @@ class Memory:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pointer:
     """A byte position, possibly outside: only touching is checked."""
 

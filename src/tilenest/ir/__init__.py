@@ -4,13 +4,15 @@ Knows no op by name. Dialects declare op classes with the fields of `fields.py`;
 cloning and structural verification derive from the declaration.
 """
 
+from functools import cache
+from types import ModuleType
+
 from tilenest.ir.builder import Builder
 from tilenest.ir.clone import ValueMap, clone_module, clone_operation, clone_region, inline_block
 from tilenest.ir.core import (
     Block,
     BlockArgument,
     Function,
-    Module,
     Operation,
     OpResult,
     Region,
@@ -22,7 +24,7 @@ from tilenest.ir.core import (
 )
 from tilenest.ir.fields import OpSpec, attribute
 from tilenest.ir.lists import LinkedList
-from tilenest.ir.parser import parse_module
+from tilenest.ir.module import Module
 from tilenest.ir.passes import Pass, PassRecord, run_passes
 from tilenest.ir.printer import print_module, print_operation
 from tilenest.ir.registry import Registry
@@ -61,6 +63,21 @@ from tilenest.ir.types import (
     uint64,
 )
 from tilenest.ir.verifier import check, verify
+
+
+def parse_module(text: str, registry: Registry, *, file: str = "<text>") -> Module:
+    """Read the text of one module; `file` is what errors call it."""
+    module: Module = _import_parser().parse_module(text, registry, file=file)
+    return module
+
+
+@cache
+def _import_parser() -> ModuleType:
+    """The reader of IR text, which calling a kernel does without."""
+    from tilenest.ir import parser
+
+    return parser
+
 
 __all__ = [
     "BOOL",

@@ -10,7 +10,6 @@ import json
 import math
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
 from tilenest.errors import TileError
@@ -28,6 +27,7 @@ from tilenest.ir.types import (
     ViewType,
 )
 from tilenest.layouts import AffineMap, Dim, parse_affine_map, positional_dim
+from tilenest.records import REQUIRED, fields_of
 
 MOST_NESTED = 64
 """How deep regions, and values in values, may nest in a text; far above any program."""
@@ -265,9 +265,9 @@ class AttributeParser:
 
         self.cursor.expect("<")
         self.items(field, ">")
-        for needed in fields(record):
-            if needed.name not in found and needed.default is MISSING:
-                raise self.cursor.error(f"{token.text} needs `{needed.name}`", token)
+        for needed, default in fields_of(record).items():
+            if needed not in found and default is REQUIRED:
+                raise self.cursor.error(f"{token.text} needs `{needed}`", token)
         return record(**found)
 
     def _map(self) -> AffineMap:

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tilenest.ir.builder import Builder
-from tilenest.ir.core import Block, Function, Module, Operation, Region, Value
+from tilenest.ir.core import Block, Function, Operation, Region, Value
+from tilenest.ir.module import Module
 
 ValueMap = dict[Value, Value]
 

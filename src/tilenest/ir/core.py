@@ -128,8 +128,8 @@ class Operation(Node):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.SPEC = spec_of(cls)
-        names = {name for name, _ in cls.SPEC.groups} | {f.name for f in cls.SPEC.attributes}
-        hidden = names & set(dir(Operation))
+        names = [name for name, _ in cls.SPEC.groups] + [f.name for f in cls.SPEC.attributes]
+        hidden = [name for name in names if hasattr(Operation, name)]
         assert not hidden, f"{cls.__name__}: {hidden} would hide members that every op has"
 
     def __init__(
@@ -423,7 +423,7 @@ class Function(Node):
         self.attributes: dict[str, Any] = dict(attributes or {})
 
     @property
-    def parent(self) -> Module | None:
+    def parent(self) -> ModuleContents | None:
         return None if self._list is None else self._list.owner
 
     @property
@@ -440,8 +440,8 @@ class Function(Node):
         return self.region.walk()
 
 
-class Module:
-    """Functions in order, and the form ('candidate', 'scheduled', 'machine') they are in."""
+class ModuleContents:
+    """What a module holds: functions in order, and the form they are in."""
 
     __slots__ = ("attributes", "form", "functions")
 

@@ -9,8 +9,9 @@ fields. `core` has the constructors of operand fields, so nothing here knows wha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+from tilenest.records import record
 
 T = TypeVar("T")
 
@@ -76,7 +77,7 @@ def attribute(
     return AttributeField(kind, default, leading)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OpSpec:
     """What an op class declared, in declaration order."""
 

@@ -7,13 +7,13 @@ this for op attributes and for the fields of attribute records alike.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import is_dataclass
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tilenest.ir.types import Type
 from tilenest.layouts import AffineMap, Dim
+from tilenest.records import is_record
 
 _PLAIN = (bool, int, float, str, NoneType, Type, Dim, AffineMap)
 
@@ -44,9 +44,10 @@ def is_attribute_value(value: Any) -> bool:
         return True
     if isinstance(value, tuple):
         return all(is_attribute_value(item) for item in value)
-    if not is_dataclass(value) or isinstance(value, type):
+    if not is_record(value):
         return False
-    return all(fits(getattr(value, name), kind) for name, kind in record_kinds(type(value)).items())
+    kinds = record_kinds(value.__class__)
+    return all(fits(getattr(value, name), kind) for name, kind in kinds.items())
 
 
 @cache

@@ -7,9 +7,9 @@ expect, is a `ParseError` with line, column and caret.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tilenest.errors import ParseError, SourceLocation
+from tilenest.records import record
 
 # Possessive, or a long run of blanks before a stray character would be split in every way.
 _SPACE = r"(?:\s++|;[^\n]*+)*+"
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Token:
     """A piece of the text: `kind` is a group of the pattern, or 'end'."""
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from tilenest.errors import SourceLocation
 from tilenest.ir.attribute_parser import MOST_NESTED, AttributeParser
-from tilenest.ir.core import Block, Function, Module, Operation, Region, Value
+from tilenest.ir.core import Block, Function, Operation, Region, Value
 from tilenest.ir.fields import AttributeField
 from tilenest.ir.lexer import Cursor, Token
+from tilenest.ir.module import Module
 from tilenest.ir.registry import Registry, record_name
 from tilenest.layouts import Dim
 

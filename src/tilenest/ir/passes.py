@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from tilenest.ir.core import Module
+from tilenest.ir.module import Module
 from tilenest.ir.rewriter import Rewriter
+from tilenest.records import record
 
 
 class Pass(Protocol):
@@ -25,7 +25,7 @@ class Pass(Protocol):
         """Change the module, through the rewriter only."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PassRecord:
     """What one pass did."""
 

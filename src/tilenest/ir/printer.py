@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.core import Block, Function, Module, Operation, Region, Value
+from tilenest.ir.core import Block, Function, ModuleContents, Operation, Region, Value
 from tilenest.ir.spelling import Names, attribute_text, quoted, type_text
 from tilenest.ir.types import Type
 
@@ -20,7 +20,7 @@ _WIDTH = 100
 _INDENT = "  "
 
 
-def print_module(module: Module, *, locations: bool = False) -> str:
+def print_module(module: ModuleContents, *, locations: bool = False) -> str:
     """The whole module; with `locations`, operations refer to a table at the end."""
     printer = _Printer(locations)
     printer.module(module)
@@ -35,7 +35,7 @@ def print_operation(operation: Operation) -> str:
     return "\n".join([*printer.names.dim_declarations(), *printer.lines])
 
 
-def print_module_lines(module: Module) -> tuple[list[str], Mapping[Operation, int]]:
+def print_module_lines(module: ModuleContents) -> tuple[list[str], Mapping[Operation, int]]:
     """The lines of `print_module`, and the index of the first line of every operation."""
     printer = _Printer(False)
     printer.module(module)
@@ -54,7 +54,7 @@ class _Printer:
     def text(self) -> str:
         return "\n".join(self.lines) + "\n"
 
-    def module(self, module: Module) -> None:
+    def module(self, module: ModuleContents) -> None:
         for function in module.functions:
             self.lines.append("")
             self.function(function)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tilenest.ir.core import Operation
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Registry:
-    """Op classes by `NAME`; frozen dataclasses that may stand in attributes by `record_name`."""
+    """Op classes by `NAME`; records that may stand in attributes by `record_name`."""
 
     operations: Mapping[str, type[Operation]]
     records: Mapping[str, type]

@@ -8,15 +8,16 @@ stand beside or replace. A misuse is an assertion before anything has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar
 
 from tilenest.errors import SourceLocation
 from tilenest.ir.builder import Builder
-from tilenest.ir.core import Block, BlockArgument, Function, Module, Operation, OpResult, Value
+from tilenest.ir.core import Block, BlockArgument, Function, Operation, OpResult, Value
 from tilenest.ir.kinds import fits
+from tilenest.ir.module import Module
 from tilenest.ir.types import Type
+from tilenest.records import record
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -33,7 +34,7 @@ class ChangeKind(Enum):
     FUNCTIONS = "functions"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """One change; `operation` is None when a function itself changed."""
 

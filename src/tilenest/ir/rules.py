@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.core import Module, Operation
+from tilenest.ir.core import Operation
+from tilenest.ir.module import Module
+from tilenest.records import record
 
 OpT = TypeVar("OpT", bound=Operation)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fault:
     """What a rule found: the operation (None for a fault of a function or the module), the failed
     fact, and what would make it right."""
@@ -28,7 +29,7 @@ class Fault:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnostic:
     """A fault with the id of its rule and the place in the user's source."""
 
@@ -72,7 +73,7 @@ class Subject:
                     yield operation
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rule:
     """One rule: its id (`IR04`), what holds, and the function that finds where it does not."""
 

@@ -11,7 +11,6 @@ import json
 import math
 import re
 import struct
-from dataclasses import MISSING, Field, fields, is_dataclass
 from typing import Any
 
 from tilenest.ir.core import Value
@@ -26,6 +25,7 @@ from tilenest.ir.types import (
     ViewType,
 )
 from tilenest.layouts import AffineMap, Dim
+from tilenest.records import REQUIRED, fields_of, is_record
 
 _PLAIN_NAN = 0x7FF8_0000_0000_0000
 _DIM_NAME = re.compile(r"d[0-9]+")
@@ -157,14 +157,14 @@ def attribute_text(value: Any, names: Names) -> str:
             return names.dim(value)
         case Type():
             return type_text(value, names)
-    assert is_dataclass(value) and not isinstance(value, type), f"{value!r} is no attribute value"
+    assert is_record(value), f"{value!r} is no attribute value"
     items = [
-        f"{field.name} = {text}"
-        for field in fields(value)
-        if (text := attribute_text(getattr(value, field.name), names)) != _default(field, names)
+        f"{name} = {text}"
+        for name, default in fields_of(type(value)).items()
+        if (text := attribute_text(getattr(value, name), names)) != _default(default, names)
     ]
     return f"#{record_name(type(value))}<{', '.join(items)}>"
 
 
-def _default(field: Field[Any], names: Names) -> str | None:
-    return None if field.default is MISSING else attribute_text(field.default, names)
+def _default(default: Any, names: Names) -> str | None:
+    return None if default is REQUIRED else attribute_text(default, names)

@@ -7,13 +7,13 @@ Everything here is immutable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilenest.layouts import Dim
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DType:
     """An element format: `name` as users write it, `text` as the IR prints it, `kind` one of
     'b' (bool), 'i' (signed), 'u' (unsigned), 'f' (float), 'x' (index), and its width in bits."""
@@ -102,14 +102,14 @@ class Type(metaclass=_Interned):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ScalarType(Type):
     """One element. `ScalarType(index)` is the type of coordinates and extents."""
 
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TileType(Type):
     """A value with one element per coordinate of `dims` (at least one dim; rank 0 is a scalar)."""
 
@@ -121,7 +121,7 @@ class TileType(Type):
         return tuple(dim.extent for dim in self.dims)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ViewType(Type):
     """A projection of external storage. Extents and strides (in elements) are numbers where the
     kernel was specialised on them, else None (known at run time)."""
@@ -135,7 +135,7 @@ class ViewType(Type):
         return len(self.shape)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class BufType(Type):
     """Dense row-major storage of the compiler's own, with static extents."""
 
@@ -143,7 +143,7 @@ class BufType(Type):
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class VectorType(Type):
     """Machine form: `lanes` elements in a register; a mask is a vector of bool."""
 
@@ -151,7 +151,7 @@ class VectorType(Type):
     lanes: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class PointerType(Type):
     """Machine form: an address."""
 

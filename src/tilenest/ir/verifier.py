@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.errors import VerifyError
-from tilenest.ir.core import Module, Operation
+from tilenest.ir.core import Operation
+from tilenest.ir.module import Module
 from tilenest.ir.printer import print_module_lines
 from tilenest.ir.rules import Diagnostic, Rule, Subject
 from tilenest.ir.structure_rules import STRUCTURE_RULES

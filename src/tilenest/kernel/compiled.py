@@ -10,7 +10,7 @@ from typing import Any
 
 from tilenest.driver import FORMS, Compilation
 from tilenest.errors import ArgumentTypeError, TargetError
-from tilenest.runtime import Dispatcher, Variant, run_interpreted
+from tilenest.runtime import Dispatcher, Path, Variant, run_interpreted
 
 
 class Compiled:
@@ -20,11 +20,15 @@ class Compiled:
         self._dispatcher = dispatcher
         self._variant = variant
         self._target = target
+        self._path: Path | None = None
         if target == "cpu":
             variant.loaded()
 
     def __call__(self, *arguments: Any) -> None:
         """Run; arguments that need another specialisation are refused."""
+        path = self._path
+        if path is not None and path.try_run(arguments):
+            return
         accepted = self._dispatcher.accept(arguments)
         if not self._variant.fits([one.spec for one in accepted]):
             source = self._dispatcher.source
@@ -36,7 +40,7 @@ class Compiled:
         if self._target == "interpret":
             run_interpreted(self._dispatcher, arguments)
         else:
-            self._dispatcher.run(self._variant, accepted, arguments)
+            self._path = self._dispatcher.run(self._variant, accepted, arguments)
 
     @property
     def compilation(self) -> Compilation:

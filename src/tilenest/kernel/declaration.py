@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from tilenest.errors import ArgumentTypeError, CaptureError
+from tilenest.records import record
 
 RESERVED = ("target", "out")
 _REQUIRED = inspect.Parameter.empty
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Declaration:
     """A kernel's parameters, in order."""
 

@@ -18,6 +18,8 @@ from tilenest.kernel.declaration import Declaration
 from tilenest.runtime import Dispatcher, KernelSource, Variant, run_interpreted
 
 TARGETS = ("cpu", "interpret")
+_MOST_KNOWN = 64
+"""Configurations remembered by the identity of their values."""
 
 
 class Kernel:
@@ -27,16 +29,14 @@ class Kernel:
     __qualname__: str
     __wrapped__: Callable[..., None]
 
-    def __init__(
-        self, function: FunctionType, *, bounds: str = "zero", math: str = "strict"
-    ) -> None:
+    def __init__(self, function: FunctionType, *, bounds: str = "zero") -> None:
         functools.update_wrapper(self, function)
         self._function = function
         self._bounds = bounds
-        self._math = math
         self._declaration = Declaration.of(function)
         self._dispatchers: dict[Hashable, Dispatcher] = {}
         self._default: Dispatcher | None = None
+        self._known: dict[Hashable, tuple[Dispatcher, tuple[Any, ...]]] = {}
         self._count = len(self._declaration.parameters)
 
     def __call__(self, *arguments: Any, **configuration: Any) -> None:
@@ -44,9 +44,9 @@ class Kernel:
         if len(arguments) != self._count:
             arguments = self._declaration.arguments(arguments)
         if configuration:
-            target = checked_target(configuration.pop("target", "cpu"))
+            target = configuration.pop("target", "cpu")
             chosen = self._dispatcher(configuration)
-            if target == "interpret":
+            if checked_target(target) == "interpret":
                 run_interpreted(chosen, arguments)
             else:
                 chosen.call(arguments)
@@ -82,12 +82,25 @@ class Kernel:
         return self.__qualname__
 
     def _dispatcher(self, configuration: dict[str, Any]) -> Dispatcher:
+        # The same objects are the same configuration, whatever their values.
+        identity = (*configuration, *map(id, configuration.values()))
+        known = self._known.get(identity)
+        if known is not None:
+            return known[0]
+        found = self._find_dispatcher(configuration)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        # Keeping the objects alive keeps their identities theirs.
+        self._known[identity] = found, tuple(configuration.values())
+        return found
+
+    def _find_dispatcher(self, configuration: dict[str, Any]) -> Dispatcher:
         values = self._declaration.complete(configuration)
         key = self._declaration.key(values)
         found = self._dispatchers.get(key)
         if found is None:
             source = KernelSource(
-                self._function, self._declaration.parameters, values, self._bounds, self._math
+                self._function, self._declaration.parameters, values, self._bounds
             )
             found = self._dispatchers.setdefault(key, Dispatcher(source))
         return found
@@ -95,7 +108,7 @@ class Kernel:
 
 def checked_target(target: object) -> str:
     """The name of a target there is."""
-    if target in TARGETS:
-        return str(target)
+    if isinstance(target, str) and target in TARGETS:
+        return target
     known = ", ".join(map(repr, TARGETS))
     raise TargetError(f"{target!r} is not a target of this version", f"use one of {known}")

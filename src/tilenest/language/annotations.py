@@ -7,14 +7,13 @@ admits anything.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.errors import CaptureError
 from tilenest.ir import DType
 from tilenest.language.dtypes import as_dtype
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ViewAnnotation:
     """An array of this dtype and rank (None: any); `is_const` forbids stores to it."""
 
@@ -35,7 +34,7 @@ class ViewAnnotation:
         return cls(as_dtype(dtype), rank, is_const)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarAnnotation:
     """A run-time scalar of this dtype."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 
@@ -129,15 +128,27 @@ def _rounded(number: int | float, dtype: DType) -> float:
     if number == 0 or (isinstance(number, float) and not math.isfinite(number)):
         return float(number)
     precision, least, greatest = _BINARY_FORMATS[dtype]
-    exact = abs(Fraction(number))
-    quantum = Fraction(2) ** (max(_exponent(exact), least) - precision + 1)
-    rounded = round(exact / quantum) * quantum
-    is_beyond = rounded >= Fraction(2) ** (greatest + 1)
+    numerator, denominator = abs(number).as_integer_ratio()
+    unit = max(_exponent(numerator, denominator), least) - precision + 1
+    scaled, divisor = _scaled(numerator, denominator, unit)
+    units, rest = divmod(scaled, divisor)
+    # To the nearer one, halves to the even one.
+    units += (2 * rest, units % 2) > (divisor, 0)
+    is_beyond = units.bit_length() + unit > greatest + 1
     # A number that rounds to 0 keeps its sign.
-    return math.copysign(math.inf if is_beyond else float(rounded), -1 if number < 0 else 1)
+    value = math.inf if is_beyond else math.ldexp(units, unit)
+    return -value if number < 0 else value
 
 
-def _exponent(number: Fraction) -> int:
-    """floor(log2(number)) of a positive number, exactly."""
-    guess = number.numerator.bit_length() - number.denominator.bit_length()
-    return guess if number >= Fraction(2) ** guess else guess - 1
+def _scaled(numerator: int, denominator: int, exponent: int) -> tuple[int, int]:
+    """The fraction divided by this power of two."""
+    if exponent < 0:
+        return numerator << -exponent, denominator
+    return numerator, denominator << exponent
+
+
+def _exponent(numerator: int, denominator: int) -> int:
+    """floor(log2) of a positive fraction, exactly."""
+    guess = numerator.bit_length() - denominator.bit_length()
+    scaled, whole = _scaled(numerator, denominator, guess)
+    return guess if scaled >= whole else guess - 1

@@ -8,7 +8,6 @@ dtype is settled here (see `dtypes`), so the operations that come out have opera
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -38,12 +37,13 @@ from tilenest.language.dtypes import (
 )
 from tilenest.language.session import Session
 from tilenest.layouts import Dim, join_dims
+from tilenest.records import record
 
 ElementBuilder = Callable[[Sequence[Value], Sequence[Value]], Value]
 """(one index per dim, one element per input) -> the element, built inside the map's body"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Weak:
     """A run-time scalar that came from a Python number: it takes the dtype it meets."""
 

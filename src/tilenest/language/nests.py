@@ -8,7 +8,6 @@ region's coordinates, and the methods that open nests inside it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Never
 
@@ -17,6 +16,7 @@ from tilenest.language.positions import host_int
 from tilenest.language.session import Handle, Session, current_session
 from tilenest.language.values import Scalar
 from tilenest.layouts import Dim
+from tilenest.records import record
 
 Bound = int | Scalar
 """A host int, or an integer scalar known at run time."""
@@ -45,7 +45,7 @@ class ReductionPolicy(Enum):
     fold_right = "fold_right"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DomainAxis:
     """One axis of a nest: `range(lower, upper, step)`, and the dim it runs over, if any."""
 
@@ -55,7 +55,7 @@ class DomainAxis:
     dim: Dim | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nest:
     """A nest that `for` may open: `for handle in nest`. Capture reads the fields.
 

@@ -8,15 +8,15 @@ arithmetic, so every policy admits them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilenest.errors import DTypeError
 from tilenest.ir import DType
 from tilenest.language.dtypes import Number, integer_range
 from tilenest.language.values import Operable, Scalar, Tile, elementwise
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reducer:
     """A function of the scalar table with an identity, to be called or to reduce with."""
 

@@ -96,8 +96,8 @@ class ElementBody:
 class Session:
     """One capture in progress.
 
-    `bounds` and `math` are the kernel's defaults. `nest_stack` holds the handles of the open nests,
-    outermost first; capture pushes and pops them. `builder.location` is the user's place that new
+    `bounds` is the kernel's default. `nest_stack` holds the handles of the open nests, outermost
+    first; capture pushes and pops them. `builder.location` is the user's place that new
     operations get.
     """
 
@@ -107,10 +107,10 @@ class Session:
         "element_body",
         "function",
         "inline",
-        "math",
         "module",
         "nest_stack",
         "on_stage",
+        "sites",
     )
 
     def __init__(
@@ -119,16 +119,15 @@ class Session:
         function: Function,
         builder: Builder,
         bounds: str = "zero",
-        math: str = "strict",
     ) -> None:
         self.module = module
         self.function = function
         self.builder = builder
         self.bounds = bounds
-        self.math = math
         self.inline: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] = _call
         self.on_stage: Callable[[Handle, str | None], None] = _refuse_stage
         self.nest_stack: list[Handle] = []
+        self.sites = 0
         self.element_body: ElementBody | None = None
         """The body of the `tn.map` that is being captured."""
 
@@ -152,6 +151,13 @@ class Session:
             for result in operation.results:
                 _check_element_type(result.type)
         return self.builder.insert(operation)
+
+    def next_site(self, bounds: str) -> int:
+        """The number of a new access among those that check their bounds, 0 for any other."""
+        if bounds != "check":
+            return 0
+        self.sites += 1
+        return self.sites - 1
 
     def value_of(self, staged: Staged) -> Value:
         """The IR value of a staged object, once it is sure that it can be used here.

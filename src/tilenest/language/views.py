@@ -8,7 +8,6 @@ view is never a value: it has no arithmetic, and it is stored to by `.store`, ne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Never, overload
 
 import numpy as np
@@ -36,6 +35,7 @@ from tilenest.language.positions import (
 from tilenest.language.session import Session, Staged, current_session
 from tilenest.language.values import Scalar, Tile, operand_of, wrap
 from tilenest.layouts import Dim, dims_compatible_by_position
+from tilenest.records import record
 
 BOUNDS = ("zero", "assume", "check")
 
@@ -275,7 +275,7 @@ class View(Staged):
         return f"View({self.name}, {self.dtype.name}, rank {self.rank})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Access:
     """A part of a view (one element when `dims` is empty): load it or store to it."""
 
@@ -301,6 +301,7 @@ class Access:
             other=fill,
             mask=self.mask,
             bounds=self.bounds,
+            site=session.next_site(self.bounds),
         )
         return wrap(session.insert(operation).result, session)
 
@@ -325,6 +326,7 @@ class Access:
             mask=self.mask,
             bounds=self.bounds,
             dims=self.dims,
+            site=session.next_site(self.bounds),
         )
         session.insert(operation)
 

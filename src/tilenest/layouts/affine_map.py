@@ -8,12 +8,12 @@ IR is one of these; the name follows the common case, and a result may also divi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AffineMap:
     """`(d0, ..)[s0, ..] -> (results)`."""
 

@@ -9,12 +9,12 @@ makes them broadcast as NumPy shapes do.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.errors import ShapeError
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Dim:
     """One dimension, compared by identity; `position` counts from the right for plain ints."""
 

@@ -10,20 +10,20 @@ never a wrap. Build nodes with the operators; the classes are there to match on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import reduce
 from math import gcd
 from operator import index
 from typing import SupportsIndex
 
 from tilenest.errors import ShapeError
+from tilenest.records import record
 
 _INT64_MIN = -(1 << 63)
 _INT64_MAX = (1 << 63) - 1
 _set = object.__setattr__
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LinearForm:
     """A formula that is a plain sum: (position, coefficient) pairs and a constant."""
 
@@ -32,15 +32,16 @@ class LinearForm:
     const: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class IndexExpr:
     """The base of all nodes; holds what every node knows about itself from construction."""
 
+    __slots__ = ("digest", "dim_mask", "order", "sym_mask")
+
     # Nested tuples of ints: comparing two of them never calls back into Python code.
-    order: tuple[object, ...] = field(init=False, repr=False)
-    digest: int = field(init=False, repr=False)
-    dim_mask: int = field(init=False, repr=False)
-    sym_mask: int = field(init=False, repr=False)
+    order: tuple[object, ...]
+    digest: int
+    dim_mask: int
+    sym_mask: int
 
     def __hash__(self) -> int:
         return self.digest
@@ -131,7 +132,7 @@ class IndexExpr:
 Operand = IndexExpr | SupportsIndex
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Const(IndexExpr):
     """An integer of at most 64 bits."""
 
@@ -149,7 +150,7 @@ class Const(IndexExpr):
         return str(self.value)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class DimRef(IndexExpr):
     """The coordinate along the map's dimension at a position."""
 
@@ -163,7 +164,7 @@ class DimRef(IndexExpr):
         return f"d{self.position}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Sym(IndexExpr):
     """The run-time integer bound to the map's symbol at a position."""
 
@@ -177,7 +178,7 @@ class Sym(IndexExpr):
         return f"s{self.position}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Add(IndexExpr):
     """A sum of two or more ordered terms; a constant comes last."""
 
@@ -197,9 +198,10 @@ class Add(IndexExpr):
         return str(first) + "".join(_signed_text(operand) for operand in rest)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Binary(IndexExpr):
     """What the nodes with two operands share."""
+
+    __slots__ = ()
 
     def _finish_pair(self, rank: int, left: IndexExpr, right: IndexExpr) -> None:
         _finish(
@@ -211,7 +213,7 @@ class _Binary(IndexExpr):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Mul(_Binary):
     """A product of ordered factors, none a sum; a constant factor is the outermost `right`."""
 
@@ -228,7 +230,7 @@ class Mul(_Binary):
         return f"{left}*{_factor_text(self.right)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class FloorDiv(_Binary):
     """A quotient rounded towards minus infinity; 0 when the divisor is 0."""
 
@@ -242,7 +244,7 @@ class FloorDiv(_Binary):
         return f"{_factor_text(self.dividend)}//{_factor_text(self.divisor)}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Mod(_Binary):
     """A remainder with the sign of the divisor; 0 when the divisor is 0."""
 

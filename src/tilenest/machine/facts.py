@@ -6,10 +6,10 @@ typical machines, so that tests plan for a CPU other than the one they run on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Machine:
     """One CPU. Sizes are in bytes; cache sizes are those one core sees."""
 

@@ -7,16 +7,16 @@ Reading and describing are apart, so that any machine can be described in a test
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilenest.machine.facts import Machine
+from tilenest.records import record
 
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheSizes:
     """Bytes of the data caches; the defaults are what a small machine has."""
 

@@ -7,7 +7,6 @@ loop first, so that each link can leave the loops it does not depend on."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.dialects import (
     Access,
@@ -22,9 +21,10 @@ from tilenest.ir import POINTER, DType, Value, VectorType, bool_, index
 from tilenest.layouts import Const, IndexExpr, split_terms
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Emitter, Index, lane_type, lanes_of
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Address:
     """Storage a nest reads or writes: extents and strides in elements, numbers where known."""
 
@@ -34,7 +34,7 @@ class Address:
     strides: tuple[Index, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Resolved coordinates of one access (expressions over the nest's slots)."""
 

@@ -6,8 +6,6 @@ layouts vanish."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.dialects import Lanes
 from tilenest.ir import Value, VectorType, index
 from tilenest.layouts import (
@@ -24,9 +22,10 @@ from tilenest.layouts import (
     simplify,
 )
 from tilenest.nests.emitter import Emitter, Index
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Slot:
     value: Value | None
     """None for the lane number."""

@@ -48,8 +48,9 @@ class Emitter:
 
     def constant(self, value: bool | int | float, type_: Type) -> Value:
         """A number of the given scalar or vector type."""
-        if element_dtype(type_).is_float:
-            value = float(value)
+        dtype = element_dtype(type_)
+        if dtype.is_float or dtype.is_bool:
+            value = float(value) if dtype.is_float else bool(value)
         key = (repr(value), type_)
         found = self._constants.get(key)
         if found is None:

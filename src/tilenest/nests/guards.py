@@ -8,7 +8,6 @@ both versions."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from tilenest.analysis import counts_to_extent
 from tilenest.dialects import MapReducePost
@@ -17,13 +16,14 @@ from tilenest.layouts import Const, DimRef, IndexExpr, Sym
 from tilenest.nests.addresses import Address
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Index
+from tilenest.records import record
 
 READ_GROUPS = {"input": "inputs", "seed": "seeds", "post": "posts"}
 CheckedAxis = tuple[str, int, int]
 """(group, position in the group, axis)"""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Guard:
     """`proven` axes need no check anywhere; where `condition` holds, those in `guarded` need none
     either (no condition: nothing is gained by testing)."""

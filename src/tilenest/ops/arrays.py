@@ -6,12 +6,22 @@ temporary."""
 
 from __future__ import annotations
 
+import numbers
+import operator
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from ml_dtypes import bfloat16
 
-from tilenest.errors import DTypeError, OverlapError, ReadOnlyError, ShapeError
+from tilenest.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    OverlapError,
+    ReadOnlyError,
+    ShapeError,
+)
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -21,17 +31,34 @@ def as_array(value: object, name: str) -> Array:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
+        return _from_dlpack(value, name)
     array = np.asarray(value)
     if array.dtype == object:
         raise DTypeError(f"{name} is no numeric array", remedy="pass a NumPy array")
     return array
 
 
+def _from_dlpack(value: Any, name: str) -> Array:
+    try:
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":
+            # NumPy takes no bfloat16 by DLPack: the same bits travel as integers.
+            return np.from_dlpack(value.view(sys.modules["torch"].int16)).view(bfloat16)
+        return np.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"{name} cannot be read as an array: {error}",
+            remedy="pass a CPU array (a tensor that records gradients: x.detach())",
+        ) from error
+
+
 def output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """`out` after checking it, or a new array."""
     if out is None:
         return np.empty(tuple(shape), dtype)
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(
+            f"out is a {type(out).__name__}", remedy="pass a NumPy array, or none"
+        )
     if out.shape != tuple(shape):
         raise ShapeError(
             f"out has shape {out.shape}, the result has shape {tuple(shape)}",
@@ -50,9 +77,12 @@ def output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Arr
 def same_dtype(*arrays: Array | None) -> np.dtype[Any]:
     """The common dtype of all given arrays; mixing is an error."""
     given = [array.dtype for array in arrays if array is not None]
-    if any(dtype is not given[0] and dtype != given[0] for dtype in given):
-        names = ", ".join(str(dtype) for dtype in given)
-        raise DTypeError(f"the arrays mix dtypes {names}", remedy="cast them to one dtype first")
+    for dtype in given:
+        if dtype != given[0]:
+            names = ", ".join(map(str, given))
+            raise DTypeError(
+                f"the arrays mix dtypes {names}", remedy="cast them to one dtype first"
+            )
     return given[0]
 
 
@@ -76,7 +106,34 @@ def broadcast(array: Array, shape: tuple[int, ...], name: str) -> Array:
         ) from None
 
 
-def normalized_axis(axis: int, rank: int) -> int:
+def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to by NumPy's rules."""
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ShapeError(
+            f"the shapes {' and '.join(map(str, shapes))} do not broadcast together",
+            remedy="make their extents equal, or 1, from the last axis on",
+        ) from None
+
+
+def number(value: object, name: str) -> float:
+    """A real number the caller gave."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    raise ArgumentTypeError(
+        f"{name} is a {type(value).__name__}", remedy=f"pass a number for {name}"
+    )
+
+
+def normalized_axis(axis: object, rank: int) -> int:
+    """The axis counted from the front."""
+    try:
+        axis = operator.index(axis)  # type: ignore[arg-type]  # what it refuses is explained
+    except TypeError:
+        raise ArgumentTypeError(
+            f"the axis {axis!r} is no integer", remedy="pass one axis, or None for all"
+        ) from None
     if not -rank <= axis < rank:
         raise ShapeError(
             f"axis {axis} is out of range for an array with {rank} axes",

@@ -6,16 +6,26 @@ extents and the machine. Batches run one product after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 import tilenest as tn
 from tilenest.driver import host
-from tilenest.errors import DTypeError, ShapeError
+from tilenest.errors import ShapeError
 from tilenest.machine import Machine
-from tilenest.ops.arrays import Array, as_array, broadcast, output, same_dtype, write
+from tilenest.ops.arrays import (
+    Array,
+    as_array,
+    broadcast,
+    common_shape,
+    floating,
+    output,
+    same_dtype,
+    write,
+)
+from tilenest.records import record
 
 _ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
 
@@ -59,7 +69,7 @@ def _matmul(C, A, B, bias, residual, *, activation, accumulator, blocks):
         C((i * bm, j * bn), (m, n)).store(acc.cast(C.dtype))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Blocks:
     """Tile extents of one root instance."""
 
@@ -72,6 +82,8 @@ _SIDE = 512
 _DEPTH = 384
 """Measured at 256 to 2048 cubed on machines with 0.5 to 2 MiB of second-level cache: the panels of
 one step fit it, and each is used often enough to pay for its copy."""
+_LEAST = 160
+"""A shorter side would spend more on copying panels than a second core saves."""
 _PARALLEL_WORK = 1 << 22
 """Multiply-adds from which on every core should have a block."""
 
@@ -79,14 +91,23 @@ _PARALLEL_WORK = 1 << 22
 def blocks_for(m: int, n: int, k: int, machine: Machine) -> Blocks:
     """Tile extents from the problem's extents and the machine.
 
-    Blocks divide the extents evenly, an extent that fits is one block; rows are cut further until
+    Blocks divide the extents evenly, an extent that fits is one block; the longer side is cut until
     there is a block for every core.
     """
     rows, columns = _even(m, _SIDE), _even(n, _SIDE)
-    if m * n * k >= _PARALLEL_WORK:
-        across = -(-n // columns)
-        rows = min(rows, max(_SIDE // 8, -(-m // -(-machine.cores // across))))
+    while m * n * k >= _PARALLEL_WORK and -(-m // rows) * -(-n // columns) < machine.cores:
+        if max(rows, columns) < 2 * _LEAST:
+            break
+        if rows > columns:
+            rows = -(-rows // 2)
+        else:
+            columns = -(-columns // 2)
     return Blocks(rows, columns, _even(k, _DEPTH))
+
+
+@lru_cache(maxsize=1024)
+def _blocks_here(m: int, n: int, k: int) -> Blocks:
+    return blocks_for(m, n, k, host().machine)
 
 
 def _even(extent: int, limit: int) -> int:
@@ -113,43 +134,49 @@ def matmul(
     floats accumulate in float32, the others in their own dtype, k upwards with fused multiply-add.
     """
     left, right = as_array(a, "a"), as_array(b, "b")
-    dtype = same_dtype(left, right)
-    if dtype.kind != "f" and dtype.name != "bfloat16":
-        raise DTypeError(f"matmul needs floats, not {dtype}", remedy="cast the operands to float32")
+    added = None if bias is None else as_array(bias, "bias")
+    rest = None if residual is None else as_array(residual, "residual")
+    dtype = same_dtype(left, right, added, rest)
+    floating(dtype, "matmul")
     if activation is not None and activation not in _ACTIVATIONS:
         raise ShapeError(
             f"unknown activation {activation!r}", remedy=f"use one of {', '.join(_ACTIVATIONS)}"
         )
-    if left.ndim == 0 or right.ndim == 0:
-        raise ShapeError("matmul needs at least one axis", remedy="multiply numbers with *")
-    drop_row, drop_column = left.ndim == 1, right.ndim == 1
-    left = left[None, :] if drop_row else left
-    right = right[:, None] if drop_column else right
-    if left.shape[-1] != right.shape[-2]:
-        raise ShapeError(
-            f"a has {left.shape[-1]} columns and b has {right.shape[-2]} rows",
-            remedy="make the inner extents equal",
-        )
-    is_single = left.ndim == right.ndim == 2
-    batch = () if is_single else np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    full = (*batch, left.shape[-2], right.shape[-1])
-    shape = batch + full[len(batch) :][drop_row : 2 - drop_column]
+    left, right, shape = _matrices(left, right)
+    full = (*left.shape[:-1], right.shape[-1])
     result = output(out, shape, dtype)
-    bias_array = None
-    if bias is not None:
-        bias_array = broadcast(as_array(bias, "bias"), (full[-1],), "bias")
-    rest = None
-    if residual is not None:
-        rest = broadcast(as_array(residual, "residual"), shape, "residual").reshape(full)
-    left = broadcast(left, (*batch, *left.shape[-2:]), "a")
-    right = broadcast(right, (*batch, *right.shape[-2:]), "b")
+    if added is not None:
+        added = broadcast(added, full[-1:], "bias")
+    if rest is not None:
+        rest = broadcast(rest, shape, "residual").reshape(full)
 
     def launch(target: Array) -> None:
-        for index in np.ndindex(*batch):
+        for index in np.ndindex(*full[:-2]) if full[:-2] else [()]:
             piece = None if rest is None else rest[index]
-            _product(target[index], left[index], right[index], bias_array, piece, activation)
+            _product(target[index], left[index], right[index], added, piece, activation)
 
     return write(result, full, launch)
+
+
+def _matrices(a: Array, b: Array) -> tuple[Array, Array, tuple[int, ...]]:
+    """Both operands as (..., rows, columns) of one batch, and the shape of their product."""
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError("matmul needs at least one axis", remedy="multiply numbers with *")
+    is_row, is_column = a.ndim == 1, b.ndim == 1
+    a = a[None, :] if is_row else a
+    b = b[:, None] if is_column else b
+    if a.shape[-1] != b.shape[-2]:
+        raise ShapeError(
+            f"a has {a.shape[-1]} columns and b has {b.shape[-2]} rows",
+            remedy="make the inner extents equal",
+        )
+    batch = () if a.ndim == b.ndim == 2 else common_shape(a.shape[:-2], b.shape[:-2])
+    kept = (a.shape[-2], b.shape[-1])[is_row : 2 - is_column]
+    return (
+        broadcast(a, (*batch, *a.shape[-2:]), "a"),
+        broadcast(b, (*batch, *b.shape[-2:]), "b"),
+        (*batch, *kept),
+    )
 
 
 def _product(
@@ -163,8 +190,7 @@ def _product(
     if out.size == 0:
         return
     (m, k), n = a.shape, b.shape[1]
-    blocks = blocks_for(m, n, k, host().machine)
-    accumulator = tn.float64 if out.dtype == np.float64 else tn.float32
+    accumulator = tn.float64 if out.dtype.itemsize == 8 else tn.float32
     _matmul(
         out,
         a,
@@ -173,5 +199,5 @@ def _product(
         residual,
         activation=activation,
         accumulator=accumulator,
-        blocks=blocks,
+        blocks=_blocks_here(m, n, k),
     )

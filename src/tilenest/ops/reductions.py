@@ -122,8 +122,9 @@ def mean(x: object, axis: int | None = None, *, out: Array | None = None) -> Arr
         source = source.astype(np.float64)
     count = source.size if axis is None else source.shape[normalized_axis(axis, source.ndim)]
     total = sum(source, axis)
-    with np.errstate(invalid="ignore"):
-        return _finish(np.asarray(total / np.asarray(count, dtype), dtype), out)
+    # The sum over nothing is 0; dividing it by 0 would warn.
+    value = total / np.asarray(count, dtype) if count else np.full_like(total, np.nan)
+    return _finish(np.asarray(value, dtype), out)
 
 
 def max(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
@@ -179,6 +180,8 @@ def _refuse_empty(x: Array, axis: int | None, what: str) -> None:
 
 
 def _finish(value: Array, out: Array | None) -> Array:
+    if out is None:
+        return value
     result = output(out, value.shape, value.dtype)
     result[...] = value
     return result

@@ -15,6 +15,7 @@ from tilenest.ops.arrays import (
     broadcast,
     floating,
     normalized_axis,
+    number,
     output,
     row_shape,
     rows_of,
@@ -133,7 +134,7 @@ def layer_norm(
     return write(
         result,
         shape,
-        lambda y: _layer_norm(y, rows, scale, shift, rest_rows, eps=float(eps)),
+        lambda y: _layer_norm(y, rows, scale, shift, rest_rows, eps=number(eps, "eps")),
     )
 
 
@@ -149,4 +150,4 @@ def rms_norm(
     if source.size == 0:
         return result
     rows = rows_of(source)
-    return write(result, shape, lambda y: _rms_norm(y, rows, scale, eps=float(eps)))
+    return write(result, shape, lambda y: _rms_norm(y, rows, scale, eps=number(eps, "eps")))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from tilenest.decisions import Decision, Plan
 from tilenest.ir import Function, Module, Rewriter
 from tilenest.machine import Machine
 from tilenest.passes.apply_schedules import apply_schedules
@@ -22,7 +23,6 @@ from tilenest.passes.lower_machine import lower_machine
 from tilenest.passes.pack import pack
 from tilenest.passes.serialize_pipelines import serialize_pipelines
 from tilenest.passes.simplify_machine import simplify_machine
-from tilenest.plan import Decision, Plan
 
 Step = Callable[[Module, Machine], Iterable[Decision]]
 

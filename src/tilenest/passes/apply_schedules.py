@@ -6,14 +6,14 @@ the output's clip keeps inside its view is 'proven'.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tilenest.analysis import is_inside, output_clips, ranges_of
+from tilenest.decisions import Decision
 from tilenest.dialects import Access, MapReducePost
 from tilenest.ir import Function, Rewriter, Value, ViewType
 from tilenest.layouts import DimRef, IndexExpr
 from tilenest.machine import Machine
-from tilenest.plan import Decision, plan_schedule
+from tilenest.plan import plan_schedule
+from tilenest.records import replace
 
 
 def apply_schedules(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
@@ -46,7 +46,7 @@ def _prove_inputs(op: MapReducePost, rewriter: Rewriter) -> None:
     accesses: list[Access] = []
     for i, value in enumerate(op.inputs):
         access = op.access("input", i)
-        if access.bounds in ("zero", "check") and isinstance(value.type, ViewType):
+        if access.bounds == "zero" and isinstance(value.type, ViewType):
             inside = is_inside(access, value, ranges, op.symbols)
             if all(
                 known or is_clipped(access.map.results[axis], value, axis)

@@ -10,8 +10,6 @@ what is outside, the product's m and n end there too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.analysis import ancestor_in, output_clips
 from tilenest.dialects import Alloc, Apply, Extent, MapReducePost
 from tilenest.ir import (
@@ -28,6 +26,7 @@ from tilenest.layouts import DimRef, FloorDiv, Mod
 from tilenest.passes.index_ops import emit_index
 from tilenest.passes.pieces import clip_dim, is_identity
 from tilenest.plan import register_block_of
+from tilenest.records import record
 
 
 def block_products(function: Function, rewriter: Rewriter) -> tuple[()]:
@@ -45,7 +44,7 @@ def block_products(function: Function, rewriter: Rewriter) -> tuple[()]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Product:
     """A contraction over (m, n, k) and the buf it accumulates in."""
 

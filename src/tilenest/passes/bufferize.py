@@ -1,9 +1,9 @@
 """Give every tile a buf and put the work into destination form; nests carry scalars only.
 
-In: fused work on values. Out: map_reduce_posts with outputs, `buf.alloc`s where tiles are made,
-`buf.read`s of folded scalars. A carried tile lives in one buf outside its loop. Its update is
-written in place when nothing reads the old state afterwards (see `claims`); else it is copied,
-all copies reading before any writes, so that swaps stay right.
+In: fused work on values. Out: map_reduce_posts with outputs, `buf.alloc`s, `buf.read`s of folded
+scalars. Tiles that share a buf (see `plan.sharing`) are updated in place; where a loop or a branch
+hands on a tile from another buf it is copied, all copies of one moment reading before any writes,
+so that swaps stay right.
 
     %acc = exec.serial [%zero] { (%k, %a): %n = mma(.., seed %a); yield %n }
     becomes   fill -> %b;  exec.serial { (%k): mma(.., seed %b) -> %b }
@@ -11,10 +11,8 @@ all copies reading before any writes, so that swaps stay right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
-from tilenest.analysis import ancestor_in, uses_after
 from tilenest.dialects import Access, Alloc, If, MapReducePost, Read, Serial
 from tilenest.ir import (
     Block,
@@ -22,7 +20,6 @@ from tilenest.ir import (
     Builder,
     Function,
     Operation,
-    OpResult,
     Rewriter,
     ScalarType,
     TileType,
@@ -31,28 +28,39 @@ from tilenest.ir import (
     element_dtype,
 )
 from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
-from tilenest.passes.claims import Claims
 from tilenest.passes.pieces import insert_copy
+from tilenest.plan import plan_sharing
+from tilenest.records import replace
+
+_Bufs = Mapping[Value, Value]
 
 
 def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Rewrite one function in place; there is nothing to decide."""
-    _convert(function.body, Claims(), rewriter)
+    bufs = _make_bufs(function, rewriter)
+    for tile, buf in bufs.items():
+        rewriter.replace_all_uses(tile, buf)
+    for op in list(function.walk()):
+        match op:
+            case MapReducePost():
+                _convert_work(op, bufs, rewriter)
+            case Serial():
+                _convert_loop(op, bufs, rewriter)
+            case If():
+                _convert_branches(op, bufs, rewriter)
+            case _:
+                pass
     return ()
 
 
-def _convert(block: Block, claims: Claims, rewriter: Rewriter) -> None:
-    for op in block.operations:
-        match op:
-            case MapReducePost():
-                _convert_work(op, claims, rewriter)
-            case Serial():
-                _convert_loop(op, claims, rewriter)
-            case If():
-                _convert_branches(op, claims, rewriter)
-            case _:
-                for region in op.regions:
-                    _convert(region.block, claims, rewriter)
+def _make_bufs(function: Function, rewriter: Rewriter) -> dict[Value, Value]:
+    """The buf of every tile, made before anything lives in it."""
+    bufs: dict[Value, Value] = {}
+    for shared in plan_sharing(function):
+        name = next((tile.name for tile in shared.tiles if tile.name), None)
+        builder = rewriter.builder_before(shared.anchor)
+        bufs.update(dict.fromkeys(shared.tiles, _allocate(builder, shared.tiles[0].type, name)))
+    return bufs
 
 
 def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
@@ -65,7 +73,7 @@ def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
 # Work ------------------------------------------------------------------------------------------
 
 
-def _convert_work(op: MapReducePost, claims: Claims, rewriter: Rewriter) -> None:
+def _convert_work(op: MapReducePost, bufs: _Bufs, rewriter: Rewriter) -> None:
     """Results become outputs; a scalar is read back from its buf."""
     if not op.results:
         return
@@ -74,16 +82,16 @@ def _convert_work(op: MapReducePost, claims: Claims, rewriter: Rewriter) -> None
     accesses: list[Access] = []
     outputs: list[Value] = []
     for j, result in enumerate(op.results):
-        buf = claims.taken(result) or _allocate(before, result.type, result.name)
-        outputs.append(buf)
         if isinstance(result.type, ScalarType):
+            buf = _allocate(before, result.type, result.name)
             accesses.append(Access(AffineMap(op.rank, len(op.symbols), ())))
             read = after.insert(Read(buffer=buf, result_types=[result.type]))
             rewriter.replace_all_uses(result, read.result)
         else:
+            buf = bufs[result]
             kept = tuple(_coordinate(op, d) for d in op.spec(j).dims)
             accesses.append(Access(AffineMap(op.rank, len(op.symbols), kept)))
-            rewriter.replace_all_uses(result, buf)
+        outputs.append(buf)
     for j in reversed(range(len(op.results))):
         rewriter.remove_result(op, j)
     rewriter.set_operands(op, "outputs", outputs)
@@ -103,106 +111,65 @@ def _read_units_at_zero(op: MapReducePost, rewriter: Rewriter) -> None:
         rewriter.set_attribute(op, name, spelled)
 
 
-# Loops -----------------------------------------------------------------------------------------
+# Loops and branches ----------------------------------------------------------------------------
 
 
-def _convert_loop(op: Serial, claims: Claims, rewriter: Rewriter) -> None:
-    carried = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
-    body = op.body
-    bufs = {i: _carry_buf(op, i, claims, rewriter) for i in carried}
-    for i in carried:
-        claims.claim(body.terminator.operands[i], bufs[i], body.arguments[op.rank + i], body)
-    for i in carried:
-        rewriter.replace_all_uses(body.arguments[op.rank + i], bufs[i])
-    _convert(body, claims, rewriter)
-    moves = [(body.terminator.operands[i], bufs[i]) for i in carried]
-    _copy_together(moves, rewriter.builder_before(body.terminator))
-    for i in reversed(carried):
-        rewriter.replace_all_uses(op.results[i], bufs[i])
-        _drop_carry(op, i, rewriter)
+def _convert_loop(op: Serial, bufs: _Bufs, rewriter: Rewriter) -> None:
+    tiles = _tile_positions(op)
+    targets = [bufs[op.results[i]] for i in tiles]
+    _copy_together([op.initial[i] for i in tiles], targets, rewriter.builder_before(op))
+    _hand_on(op.body, tiles, targets, rewriter)
+    rewriter.set_operands(op, "initial", _without(op.initial, tiles))
+    for i in reversed(tiles):
+        rewriter.remove_argument(op.body, op.rank + i)
+        rewriter.remove_result(op, i)
 
 
-def _carry_buf(op: Serial, position: int, claims: Claims, rewriter: Rewriter) -> Value:
-    """Where the state lives: a claimed buf, its initial value's, or a new one."""
-    initial, result = op.initial[position], op.results[position]
-    builder = rewriter.builder_before(op)
-    buf = claims.taken(result)
-    if buf is None and _may_take_over(initial, op):
-        return initial
-    if buf is None:
-        buf = _allocate(builder, result.type, result.name)
-    if buf is not initial:
-        insert_copy(builder, initial, buf, _shape(buf))
-    return buf
+def _convert_branches(op: If, bufs: _Bufs, rewriter: Rewriter) -> None:
+    tiles = _tile_positions(op)
+    targets = [bufs[op.results[i]] for i in tiles]
+    for region in op.regions:
+        _hand_on(region.block, tiles, targets, rewriter)
+    for i in reversed(tiles):
+        rewriter.remove_result(op, i)
 
 
-def _may_take_over(initial: Value, op: Serial) -> bool:
-    """Whether the initial buf is made here and only this loop's state sees it from now on."""
-    if not isinstance(initial, OpResult) or not isinstance(initial.owner, Alloc):
-        return False
-    if initial.owner.parent is not op.parent or uses_after(initial, op):
-        return False
-    assert op.parent is not None
-    inside = [user for user in initial.users if ancestor_in(op.parent, user) is op]
-    return len(inside) == 1
+def _tile_positions(op: Operation) -> list[int]:
+    return [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
 
 
-def _copy_together(moves: Sequence[tuple[Value, Value]], builder: Builder) -> None:
-    """Copy sources to destinations as if all reads came first."""
+def _without(values: Sequence[Value], positions: Sequence[int]) -> list[Value]:
+    return [value for i, value in enumerate(values) if i not in positions]
+
+
+def _hand_on(
+    block: Block, tiles: Sequence[int], targets: Sequence[Value], rewriter: Rewriter
+) -> None:
+    """Copy the tiles that a block yields to where they are expected, and yield the rest."""
+    end = block.terminator
+    values = end.operands
+    _copy_together([values[i] for i in tiles], targets, rewriter.builder_before(end))
+    rewriter.set_operands(end, "values", _without(values, tiles))
+
+
+def _copy_together(sources: Sequence[Value], targets: Sequence[Value], builder: Builder) -> None:
+    """Copy sources to targets, which differ from each other, as if all reads came first."""
+    moves = zip(sources, targets, strict=True)
     pending = [(source, target) for source, target in moves if source is not target]
     while pending:
-        sources = {source for source, _ in pending}
-        free = next((move for move in pending if move[1] not in sources), None)
-        if free is None:
-            source, target = pending[0]
+        unread = [move for move in pending if all(source is not move[1] for source, _ in pending)]
+        if not unread:
+            # Every target is read by another copy: save one of them.
+            _, target = pending[0]
             saved = _allocate(builder, target.type, None)
             insert_copy(builder, target, saved, _shape(target))
             pending = [(saved if s is target else s, t) for s, t in pending]
-            free = source if source is not target else saved, target
-        pending.remove(free)
-        insert_copy(builder, free[0], free[1], _shape(free[1]))
+            continue
+        for source, target in unread:
+            insert_copy(builder, source, target, _shape(target))
+        pending = [move for move in pending if move not in unread]
 
 
 def _shape(buf: Value) -> tuple[int, ...]:
     assert isinstance(buf.type, BufType)
     return buf.type.shape
-
-
-def _drop_carry(op: Serial, position: int, rewriter: Rewriter) -> None:
-    _drop_yield(op.body, position, rewriter)
-    rewriter.remove_argument(op.body, op.rank + position)
-    rewriter.set_operands(op, "initial", [v for i, v in enumerate(op.initial) if i != position])
-    rewriter.remove_result(op, position)
-
-
-def _drop_yield(block: Block, position: int, rewriter: Rewriter) -> None:
-    end = block.terminator
-    kept = [value for i, value in enumerate(end.operands) if i != position]
-    rewriter.set_operands(end, "values", kept)
-
-
-# Branches --------------------------------------------------------------------------------------
-
-
-def _convert_branches(op: If, claims: Claims, rewriter: Rewriter) -> None:
-    tiles = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
-    builder = rewriter.builder_before(op)
-    bufs = {
-        i: claims.taken(op.results[i]) or _allocate(builder, op.results[i].type, op.results[i].name)
-        for i in tiles
-    }
-    for block in _blocks(op):
-        for i in tiles:
-            claims.claim(block.terminator.operands[i], bufs[i], None, block)
-        _convert(block, claims, rewriter)
-        moves = [(block.terminator.operands[i], bufs[i]) for i in tiles]
-        _copy_together(moves, rewriter.builder_before(block.terminator))
-        for i in reversed(tiles):
-            _drop_yield(block, i, rewriter)
-    for i in reversed(tiles):
-        rewriter.replace_all_uses(op.results[i], bufs[i])
-        rewriter.remove_result(op, i)
-
-
-def _blocks(op: Operation) -> Iterator[Block]:
-    return (region.block for region in op.regions)

@@ -238,12 +238,7 @@ def _remove_carry(op: Serial | Reduce, position: int, rewriter: Rewriter) -> Non
 def _drop_unread_inputs(op: MapReducePost, rewriter: Rewriter) -> bool:
     """Inputs whose element the region never uses."""
     first = op.rank
-    unread = [
-        i
-        for i in range(len(op.inputs))
-        if not op.fold_block.arguments[first + i].has_uses
-        and op.access("input", i).bounds != "check"
-    ]
+    unread = [i for i in range(len(op.inputs)) if not op.fold_block.arguments[first + i].has_uses]
     if not unread:
         return False
     for i in reversed(unread):

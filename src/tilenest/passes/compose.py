@@ -9,7 +9,6 @@ Out: the pieces of a new `tensor.map_reduce_post`; the program is not touched un
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from tilenest.analysis import access_formulas, constant_of, formula_of, is_inside, ranges_of
 from tilenest.dialects import Access, Apply, Constant, MapReducePost, Yield
@@ -39,6 +38,7 @@ from tilenest.layouts import (
     Sym,
     simplify,
 )
+from tilenest.records import replace
 
 Coordinates = tuple[IndexExpr, ...]
 IsFused = Callable[[Operation], bool]
@@ -158,9 +158,7 @@ class Composer:
     ) -> Access:
         """An access to this memory, 'proven' where it cannot leave it."""
         wanted = Access(self.map(results), bounds, fill)
-        if bounds in ("zero", "check") and all(
-            is_inside(wanted, memory, self.ranges, self.symbols)
-        ):
+        if bounds == "zero" and all(is_inside(wanted, memory, self.ranges, self.symbols)):
             return Access(wanted.map)
         return wanted
 

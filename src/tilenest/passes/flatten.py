@@ -13,12 +13,12 @@ does not ask for the coordinates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from tilenest.analysis import offset_step
 from tilenest.dialects import Access, Constant, MapReducePost, ResultSpec
 from tilenest.ir import INDEX, Block, Builder, Function, Rewriter
 from tilenest.layouts import Const, DimRef, IndexExpr
+from tilenest.records import replace
 
 _GROUPS = ("input", "seed", "post", "output")
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tilenest.analysis import constant_of, is_splat
+from tilenest.decisions import Decision
 from tilenest.dialects import Access, Constant, MapReducePost
 from tilenest.ir import Function, Operation, OpResult, Region, Rewriter, clone_region
 from tilenest.layouts import AffineMap, DimRef
 from tilenest.passes.compose import Composer
-from tilenest.plan import Decision, plan_edges
+from tilenest.plan import plan_edges
 
 
 def fuse(function: Function, rewriter: Rewriter) -> tuple[Decision, ...]:

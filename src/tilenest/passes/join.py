@@ -10,8 +10,8 @@ In: fused work on values. Out: fewer traversals of the same domains.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
+from tilenest.decisions import Decision
 from tilenest.dialects import Access, MapReducePost, ResultSpec
 from tilenest.ir import (
     Function,
@@ -23,7 +23,8 @@ from tilenest.ir import (
 )
 from tilenest.layouts import DimRef, IndexExpr
 from tilenest.passes.compose import Composer, never
-from tilenest.plan import Decision, Epilogue, Join, plan_epilogue, plan_join
+from tilenest.plan import Epilogue, Join, plan_epilogue, plan_join
+from tilenest.records import replace
 
 
 def join(function: Function, rewriter: Rewriter) -> list[Decision]:

@@ -41,6 +41,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import Const, Dim, DimRef, IndexExpr, dims_compatible_by_position
 from tilenest.passes.compose import Composer
+from tilenest.passes.lift_checks import hoist_checks, lift_checks
 from tilenest.passes.lift_reduction import lift_reduction
 from tilenest.passes.pieces import (
     FoldedResult,
@@ -59,8 +60,8 @@ def lift(function: Function, rewriter: Rewriter) -> tuple[()]:
 def _lift_block(block: Block, rewriter: Rewriter) -> None:
     for op in block.operations:
         match op:
-            case Load() if isinstance(op.results[0].type, TileType):
-                _replace(op, _lift_load(op, rewriter), rewriter)
+            case Load():
+                _lift_load(op, rewriter)
             case Map() if isinstance(op.results[0].type, TileType):
                 _replace(op, _lift_map(op, rewriter), rewriter)
             case Reindex():
@@ -74,6 +75,7 @@ def _lift_block(block: Block, rewriter: Rewriter) -> None:
                     for nested in region.blocks:
                         _lift_block(nested, rewriter)
                 if isinstance(op, Reduce):
+                    hoist_checks(op, rewriter)
                     lift_reduction(op, rewriter)
 
 
@@ -84,16 +86,27 @@ def _replace(op: Operation, lifted: MapReducePost, rewriter: Rewriter) -> None:
 # Tile operations -------------------------------------------------------------------------------
 
 
+def _extents(dims: Sequence[Dim]) -> list[int]:
+    return [dim.extent for dim in dims]
+
+
 def _start(op: Operation, dims: Sequence[Dim]) -> Composer:
-    composer = Composer([dim.extent for dim in dims])
+    composer = Composer(_extents(dims))
     composer.location(op.location)
     return composer
 
 
-def _lift_load(op: Load, rewriter: Rewriter) -> MapReducePost:
+def _lift_load(op: Load, rewriter: Rewriter) -> None:
     type_ = op.result.type
-    assert isinstance(type_, TileType)
-    composer = _start(op, type_.dims)
+    dims = type_.dims if isinstance(type_, TileType) else ()
+    lift_checks(op, _extents(dims), lambda c, mask: _broadcast(c, mask, dims), rewriter)
+    if isinstance(type_, TileType):
+        _replace(op, _lift_tile_load(op, type_, rewriter), rewriter)
+
+
+def _lift_tile_load(op: Load, type_: TileType, rewriter: Rewriter) -> MapReducePost:
+    dims = type_.dims
+    composer = _start(op, dims)
     builder = rewriter.builder_before(op)
     results = [composer.symbol(o) + DimRef(d) for d, o in enumerate(op.origins)]
     fill = 0 if op.other is None else constant_of(op.other)
@@ -105,7 +118,7 @@ def _lift_load(op: Load, rewriter: Rewriter) -> MapReducePost:
     if fill is None and access.bounds == "zero":
         conditions += _inside(composer, op.view, access, builder)
     if op.mask is not None:
-        conditions.append(_broadcast(composer, op.mask, type_.dims))
+        conditions.append(_broadcast(composer, op.mask, dims))
     if conditions:
         element = _choose(composer, conditions, element, _other(composer, op, type_))
     return insert_pointwise(builder, composer, element, type_)
@@ -218,6 +231,7 @@ def _lift_mma(op: Mma, rewriter: Rewriter) -> MapReducePost:
 
 def _lift_store(op: Store, rewriter: Rewriter) -> None:
     dims: tuple[Dim, ...] = op.dims
+    lift_checks(op, _extents(dims), lambda c, mask: _stored(c, mask, dims), rewriter)
     composer = _start(op, dims)
     results: list[IndexExpr] = [composer.symbol(o) for o in op.origins]
     # A store of one element has origins but no dims.

@@ -3,7 +3,7 @@
 In: a reduce whose body is already lifted. Out: map_reduce_posts on values, one a group of states
 that depend on each other, with the reduce's axes as folded loop dims; an `exec.serial` in the
 policy's order where the body has effects, nested regions, run-time bounds, or reads its states
-anywhere but at their own coordinates. A tree policy needs a known merge and no loop.
+anywhere but at their own coordinates. A tree without a known merge folds as a chain.
 
     %s = exec.reduce (0)..(64) [%z] { (%i, %a): %e = %x.at(i); yield %a + %e }
     becomes   %s = map_reduce_post(%x at (d0, d1)) fold { (.., %e, %a): yield %a + %e } seed %z
@@ -25,7 +25,6 @@ from tilenest.dialects import (
     Reduce,
     Serial,
 )
-from tilenest.errors import ReductionPolicyError
 from tilenest.ir import (
     INDEX,
     Builder,
@@ -50,8 +49,6 @@ def lift_reduction(op: Reduce, rewriter: Rewriter) -> None:
     groups = _state_groups(op) if _is_pure_body(op) else None
     folds = None if groups is None else [_fold_of(op, group) for group in groups]
     if folds is None or any(fold is None for fold in folds):
-        if op.policy in _TREES:
-            raise _needs_chain(op)
         _make_loop(op, rewriter)
         return
     assert groups is not None
@@ -61,16 +58,6 @@ def lift_reduction(op: Reduce, rewriter: Rewriter) -> None:
         made = fold.insert(rewriter.builder_before(op))
         results.update(zip(group, made.results, strict=True))
     rewriter.replace_op(op, [results[i] for i in range(len(op.results))])
-
-
-def _needs_chain(op: Reduce) -> ReductionPolicyError:
-    return ReductionPolicyError(
-        f"the policy {op.policy} regroups contributions, but this reduction's body has no known "
-        "merge",
-        remedy="write each state as `state + f(elements)` (or *, min, max, and, or, xor), or give "
-        "the reduction a fold policy such as tn.reduction.fold_left",
-        location=op.location,
-    )
 
 
 # What can be a fold ----------------------------------------------------------------------------
@@ -123,8 +110,6 @@ class _Fold:
     def insert(self, builder: Builder) -> MapReducePost:
         op, composer = self.op, self.composer
         merges = known_merges(composer.block, self.states, self.nexts)
-        if op.policy in _TREES and None in merges:
-            raise _needs_chain(op)
         rank = composer.rank - op.rank
         kept = tuple(range(rank))
         results = []
@@ -132,8 +117,9 @@ class _Fold:
             seed = op.initial[i]
             place = [DimRef(d) for d in kept] if isinstance(seed.type, TileType) else []
             access = Access(composer.map(place))
-            # A right fold is a left fold whose maps count down.
-            policy = "fold_left" if op.policy == "fold_right" else op.policy
+            # A right fold is a left fold whose maps count down; a tree may always be a chain.
+            is_tree = op.policy in _TREES and None not in merges
+            policy = op.policy if is_tree else "fold_left"
             results.append(FoldedResult(kept, policy, merge, seed, access))
         types = [op.results[i].type for i in self.group]
         return insert_fold(builder, composer, self.nexts, results, types)

@@ -17,6 +17,7 @@ from tilenest.dialects import (
     Apply,
     Bitcast,
     Cast,
+    Check,
     Constant,
     Extent,
     If,
@@ -158,6 +159,8 @@ class _FunctionLowering:
             case Apply() | Cast() | Bitcast():
                 copy = clone_operation(op, dict(self.scalars))
                 self.scalars[op.result] = self.emitter.emit(copy)
+            case Check():
+                self.emitter.builder.insert(clone_operation(op, dict(self.scalars)))
             case Extent():
                 extent = self.addresses[op.view].extents[op.axis]
                 self.scalars[op.result] = self.emitter.value(extent)

@@ -11,6 +11,7 @@ Where both operands are 0 past a run-time end of k, the product stops there (`cl
 
 from __future__ import annotations
 
+from tilenest.decisions import Decision
 from tilenest.dialects import Access, Apply, Extent, MapReducePost
 from tilenest.ir import INDEX, Builder, Function, Rewriter, TileType, Value, ViewType
 from tilenest.layouts import AffineMap, Dim, DimRef, IndexExpr
@@ -18,7 +19,7 @@ from tilenest.machine import Machine
 from tilenest.passes.compose import Composer
 from tilenest.passes.index_ops import emit_index
 from tilenest.passes.pieces import clip_dim, insert_pointwise
-from tilenest.plan import Contraction, Decision, OperandPlan, plain_load, plan_packing
+from tilenest.plan import Contraction, OperandPlan, plain_load, plan_packing
 
 
 def pack(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:

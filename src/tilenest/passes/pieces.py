@@ -6,7 +6,6 @@ In: a composer with its region's answers, and where to insert. Out: linked map_r
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.dialects import Access, MapReducePost, ResultSpec, Yield
 from tilenest.ir import (
@@ -22,6 +21,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import DimRef
 from tilenest.passes.compose import Composer
+from tilenest.records import record
 
 
 def insert_pointwise(
@@ -42,7 +42,7 @@ def insert_pointwise(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FoldedResult:
     """One result of a fold: kept loop dims, policy, proven merge, and its seed."""
 

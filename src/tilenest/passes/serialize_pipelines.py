@@ -9,9 +9,9 @@ asked for is reported, not kept.
 
 from __future__ import annotations
 
+from tilenest.decisions import Decision
 from tilenest.dialects import Pipeline, Serial, Yield
 from tilenest.ir import Block, Builder, Function, Region, Rewriter, Value, inline_block
-from tilenest.plan import Decision
 
 
 def serialize_pipelines(function: Function, rewriter: Rewriter) -> list[Decision]:

@@ -11,18 +11,17 @@ from tilenest.plan.packing import (
     plan_packing,
     register_block_of,
 )
-from tilenest.plan.records import Decision, Plan
 from tilenest.plan.schedules import plan_schedule
+from tilenest.plan.sharing import SharedBuf, plan_sharing
 
 __all__ = [
     "Contraction",
-    "Decision",
     "EdgePlan",
     "Epilogue",
     "Join",
     "OperandPlan",
     "PackPlan",
-    "Plan",
+    "SharedBuf",
     "contraction_of",
     "plain_load",
     "plan_edges",
@@ -30,5 +29,6 @@ __all__ = [
     "plan_join",
     "plan_packing",
     "plan_schedule",
+    "plan_sharing",
     "register_block_of",
 ]

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tilenest.analysis import coincide, formula_of, is_same_place, is_written_between, may_overlap
+from tilenest.decisions import Decision
 from tilenest.dialects import (
     SCALAR_FUNCTIONS,
     Access,
@@ -27,12 +28,12 @@ from tilenest.dialects import (
 )
 from tilenest.ir import Function, Operation, OpResult, TileType, Use, Value, ViewType
 from tilenest.layouts import DimRef, FloorDiv, IndexExpr, Mod, Sym
-from tilenest.plan.records import Decision
+from tilenest.records import record
 
 _MOST_RECOMPUTED_OPS = 16
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EdgePlan:
     """The producers to inline, and why each producer is or is not."""
 
@@ -40,7 +41,7 @@ class EdgePlan:
     decisions: tuple[Decision, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Site:
     """One place that would evaluate a producer: loop dims of the producer over those of `root`."""
 
@@ -96,8 +97,6 @@ def _judge(producer: MapReducePost, judge: _Judge) -> None:
 def _obstacle_of(producer: MapReducePost) -> str | None:
     if producer.folded_results:
         return "it is folded"
-    if any(access.bounds == "check" for access in producer.input_access):
-        return "its bounds are checked where the program reads"
     return None
 
 

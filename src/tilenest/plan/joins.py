@@ -11,15 +11,15 @@ between the fold and its store (a mean divides, a row sum is stored to the array
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilenest.analysis import ancestor_in, effects_of, is_written_between, may_overlap
 from tilenest.dialects import MapReducePost
 from tilenest.ir import Function, Operation, OpResult, Use, ViewType
 from tilenest.layouts import Const, DimRef
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Join:
     """Put both into one op, where the consumer stands or where the producer does."""
 
@@ -30,7 +30,7 @@ class Join:
     at_consumer: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Epilogue:
     """Run `consumer` in the epilogue of the fold's result."""
 
@@ -97,29 +97,38 @@ def _permutation(op: MapReducePost, position: int) -> tuple[int, ...] | None:
 def _common_dims(
     producer: MapReducePost, result: int, consumer: MapReducePost, position: int
 ) -> tuple[int, ...] | None:
-    if producer.spec(result).policy is not None or consumer.sched is not None:
+    if consumer.sched is not None:
         return None
-    axes = _permutation(consumer, position)
-    if axes is None or producer.rank != consumer.rank:
+    dims = _dims_of(producer, result, consumer, position)
+    if dims is None or not _reads_only_at(consumer, producer, dims):
         return None
-    kept = producer.spec(result).dims
-    dims = tuple(axes[kept.index(d)] for d in range(producer.rank))
     if any(producer.extents[d] != consumer.extents[dims[d]] for d in range(producer.rank)):
         return None
     folds = {frozenset(dims[d] for d in producer.spec(j).dims) for j in producer.folded_results}
     folds |= {frozenset(consumer.spec(j).dims) for j in consumer.folded_results}
-    if len(folds) > 1 or _reads_folded_result(consumer, producer):
+    return dims if len(folds) <= 1 else None
+
+
+def _dims_of(
+    producer: MapReducePost, result: int, consumer: MapReducePost, position: int
+) -> tuple[int, ...] | None:
+    """The consumer's loop dims that run the producer's where it reads one of its elements."""
+    axes = _permutation(consumer, position)
+    if producer.spec(result).policy is not None or axes is None or producer.rank != consumer.rank:
         return None
-    return dims
+    kept = producer.spec(result).dims
+    return tuple(axes[kept.index(d)] for d in range(producer.rank))
 
 
-def _reads_folded_result(consumer: MapReducePost, producer: MapReducePost) -> bool:
-    return any(
+def _reads_only_at(consumer: MapReducePost, producer: MapReducePost, dims: tuple[int, ...]) -> bool:
+    """Whether all that the consumer reads of the producer is made at the very point."""
+    made_here = [
         isinstance(value, OpResult)
         and value.owner is producer
-        and (producer.spec(value.index).policy is not None or value not in consumer.inputs)
-        for value in consumer.operands
-    )
+        and _dims_of(producer, value.index, consumer, position) == dims
+        for position, value in enumerate(consumer.inputs)
+    ]
+    return sum(made_here) == sum(value in producer.results for value in consumer.operands)
 
 
 def _place_of(producer: MapReducePost, consumer: MapReducePost) -> bool | None:

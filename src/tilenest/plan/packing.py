@@ -11,14 +11,13 @@ cheapest block, with what it wastes on the extents, wins.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilenest.analysis import is_inside, ranges_of
+from tilenest.decisions import Decision
 from tilenest.dialects import Access, Apply, Cast, Loop, MapReducePost, Sched
 from tilenest.ir import OpResult, Value, ViewType, element_dtype
 from tilenest.layouts import DimRef
 from tilenest.machine import Machine
-from tilenest.plan.records import Decision
+from tilenest.records import record
 
 REGISTER_BLOCKED = "register_blocked"
 _CHAINS_TO_FILL = 8
@@ -34,7 +33,7 @@ _FEW_BLOCKS = 2
 """A panel read by so few blocks is not worth its copy."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Contraction:
     """Loop dims and input positions of `acc[m, n] += a[m, k] * b[k, n]`."""
 
@@ -45,7 +44,7 @@ class Contraction:
     b: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperandPlan:
     """One operand: `is_packed` into panels of `block` along its kept dim, or read in place."""
 
@@ -53,7 +52,7 @@ class OperandPlan:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PackPlan:
     """The register block of a contraction and what becomes of its operands."""
 

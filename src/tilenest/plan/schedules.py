@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilenest.analysis import offset_step
+from tilenest.decisions import Decision
 from tilenest.dialects import SCALAR_FUNCTIONS, Apply, Loop, MapReducePost, Sched
 from tilenest.ir import element_dtype, index
 from tilenest.machine import Machine
-from tilenest.plan.records import Decision
 
 _COPIES = 4
 _COPIES_OF_EXPENSIVE = 2

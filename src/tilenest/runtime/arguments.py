@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from tilenest.capture import ArraySpec, NoneSpec, ScalarSpec, Specification
 from tilenest.errors import ArgumentTypeError, DTypeError, RankError, TileError
 from tilenest.ir import DTYPES, DType
+from tilenest.records import record
 from tilenest.runtime.foreign import any_tensor_of, retyped_tensor_of, tensor_of
 from tilenest.runtime.memory import Memory
 
@@ -36,7 +36,7 @@ class NotPreparedError(Exception):
     """An argument does not fit the way its type was passed before."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Accepted:
     """An argument that can be passed."""
 

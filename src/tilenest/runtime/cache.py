@@ -18,10 +18,11 @@ import stat
 import struct
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tilenest.records import record
 
 _MAGIC = b"tilenest object 1\n"
 _LENGTHS = struct.Struct("<QQ")
@@ -33,7 +34,7 @@ _SHARDS = 16
 DEFAULT_LIMIT = 256 << 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheEntry:
     """Machine code and what is needed to load it, as plain JSON values."""
 
@@ -51,7 +52,7 @@ def cache_key(parts: Mapping[str, str]) -> str:
     return digest.hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectCache:
     """The cache below one folder."""
 

@@ -12,12 +12,11 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from types import FunctionType
 from typing import Any
 
-from tilenest.backends.llvm import Argument, ArrayArgument, ScalarArgument
+from tilenest.backends.llvm import RAN, Argument, ArrayArgument, ScalarArgument
 from tilenest.capture import ArraySpec, Specification, definition_location
 from tilenest.driver import Captured, Compilation, capture_kernel
 from tilenest.errors import (
@@ -29,9 +28,11 @@ from tilenest.errors import (
     SourceUnavailableError,
     TileError,
 )
+from tilenest.records import record, replace
 from tilenest.runtime.arguments import Accepted, NotPreparedError, Prepare, accept
+from tilenest.runtime.faults import has_run
 from tilenest.runtime.loading import Loaded, load
-from tilenest.runtime.memory import coincide, share_elements, shares_with_itself
+from tilenest.runtime.memory import coincide, nests, share_elements, shares_with_itself
 from tilenest.runtime.watch import Watch
 
 _RECENT = 4
@@ -54,15 +55,22 @@ os.register_at_fork(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class KernelSource:
     """What is compiled: the function, the names of its arrays and scalars, its configuration."""
 
-    function: FunctionType
-    parameters: tuple[str, ...]
-    configuration: Mapping[str, object]
-    bounds: str
-    math: str
+    __slots__ = ("bounds", "configuration", "function", "parameters")
+
+    def __init__(
+        self,
+        function: FunctionType,
+        parameters: tuple[str, ...],
+        configuration: Mapping[str, object],
+        bounds: str,
+    ) -> None:
+        self.function = function
+        self.parameters = parameters
+        self.configuration = configuration
+        self.bounds = bounds
 
     @property
     def name(self) -> str:
@@ -78,9 +86,7 @@ class KernelSource:
 
     def capture(self, specs: Sequence[Specification]) -> Captured:
         """The program for arguments of these specs."""
-        return capture_kernel(
-            self.function, specs, self.configuration, bounds=self.bounds, math=self.math
-        )
+        return capture_kernel(self.function, specs, self.configuration, bounds=self.bounds)
 
 
 class Variant:
@@ -119,16 +125,20 @@ class Variant:
         described = zip(self.captured.parameters, self.captured.entry.arguments, strict=True)
         return ", ".join(f"{name}: {_argument_text(argument)}" for name, argument in described)
 
+    def __repr__(self) -> str:
+        return f"<variant of {self.captured.name}: {self.specialisation}>"
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Path:
     """How a call went that ran."""
 
     types: tuple[type, ...]
     prepares: tuple[Prepare | None, ...] | None
     """None when every argument is passed as it is"""
-    run: Callable[..., int]
+    run: Callable[..., int | bytes]
     watch: Watch
+    captured: Captured
 
     def try_run(self, arguments: tuple[Any, ...]) -> bool:
         """Run if the arguments fit; False when nothing was done."""
@@ -136,10 +146,12 @@ class Path:
             return False
         try:
             if self.prepares is None:
-                return self.run(*arguments) == 0
-            return self.run(*prepared(self.prepares, arguments)) == 0
+                outcome = self.run(*arguments)
+            else:
+                outcome = self.run(*prepared(self.prepares, arguments))
         except _MISSED:
             return False
+        return outcome == RAN or has_run(outcome, self.captured)
 
 
 def prepared(prepares: Sequence[Prepare | None], arguments: Sequence[Any]) -> Iterator[Any]:
@@ -222,30 +234,33 @@ class Dispatcher:
 
     def run(
         self, variant: Variant, accepted: Sequence[Accepted], arguments: tuple[Any, ...]
-    ) -> None:
-        """Run a variant that fits these arguments, and remember how."""
+    ) -> Path | None:
+        """Run a variant that fits these arguments, and remember how: the path later calls may try,
+        if there is one."""
         is_interleaved = self.check_writes(variant.captured, accepted)
         prepares = tuple(one.prepare for one in accepted)
         run = variant.loaded(checks_overlap=not is_interleaved).function
         try:
-            status = run(*prepared(prepares, arguments))
+            outcome = run(*prepared(prepares, arguments))
         except _MISSED as error:
             raise InternalError(
                 f"the compiled {self.source.name} failed: {type(error).__name__}: {error}"
             ) from error
-        if status != 0:
+        if not has_run(outcome, variant.captured):
             raise InternalError(
                 f"the compiled {self.source.name} refuses arguments that it was made for"
             )
-        if not is_interleaved:
-            types = tuple(map(type, arguments))
-            needed = None if not any(prepares) else prepares
-            path = Path(types, needed, run, variant.watch)
-            self._use(path, _shapes_of(arguments))
+        if is_interleaved:
+            return None
+        types = tuple(map(type, arguments))
+        needed = None if not any(prepares) else prepares
+        path = Path(types, needed, run, variant.watch, variant.captured)
+        self._use(path, _shapes_of(arguments))
+        return path
 
     def check_writes(self, captured: Captured, accepted: Sequence[Accepted]) -> bool:
         """Refuse calls that must not write where they would; True when a written array lies
-        interleaved with another one without sharing an element."""
+        interleaved with itself or another one without sharing an element."""
         names = self.source.parameters
         is_interleaved = False
         for place, location in captured.written.items():
@@ -265,6 +280,7 @@ class Dispatcher:
                     f"pass an array whose elements lie apart, such as {names[place]}.copy()",
                     location,
                 )
+            is_interleaved |= memory is not None and not nests(memory)
         for one, other in combinations(range(len(accepted)), 2):
             writer = one if one in captured.written else other
             if writer in captured.written:

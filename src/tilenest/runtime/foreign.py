@@ -11,11 +11,12 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from tilenest.records import record
 
 _VERSION = (1, 0)
 """Of DLPack: the first whose capsules say that memory is read-only."""
@@ -29,7 +30,7 @@ _pointer_of.restype = ctypes.c_void_p
 _pointer_of.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _WithoutTorch:
     """Hides torch from one thread: TVM-FFI would import it, seconds for nothing we use."""
 

@@ -19,17 +19,16 @@ from tilenest.backends.llvm import code_generator_version
 @cache
 def compiler_identity() -> str:
     """A digest of our source files' state, and the code generator."""
-    digest = hashlib.sha256()
-    for name, size, changed in sorted(_source_files(Path(__file__).parents[1])):
-        digest.update(f"{name} {size} {changed}\n".encode())
+    files = sorted(_source_files(str(Path(__file__).parents[1])))
+    digest = hashlib.sha256(repr(files).encode())
     return f"tilenest {digest.hexdigest()} {code_generator_version()}"
 
 
-def _source_files(folder: Path) -> Iterator[tuple[str, int, int]]:
+def _source_files(folder: str) -> Iterator[tuple[str, int, int]]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.is_dir():
-                yield from _source_files(Path(entry.path))
-            elif entry.name.endswith(".py"):
+            if entry.name.endswith(".py"):
                 status = entry.stat()
                 yield entry.path, status.st_size, status.st_mtime_ns
+            elif entry.name != "__pycache__" and entry.is_dir():
+                yield from _source_files(entry.path)

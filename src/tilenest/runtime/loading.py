@@ -8,7 +8,6 @@ checks, the machine, the compiler. A second process that captures the same progr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cached_property
 
 from tilenest.backends.llvm import (
@@ -21,6 +20,7 @@ from tilenest.backends.llvm import (
 )
 from tilenest.driver import Captured, Compilation, host, lower
 from tilenest.errors import InternalError, TileError
+from tilenest.records import replace
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
 from tilenest.runtime.foreign import function_at, library_symbols
 from tilenest.runtime.identity import compiler_identity
@@ -36,7 +36,7 @@ class Loaded:
         if made is not None:
             self.compilation = made
         loaded = load_object(code, _symbols(code))
-        self.function: Callable[..., int] = function_at(loaded.address(ENTRY), loaded)
+        self.function: Callable[..., int | bytes] = function_at(loaded.address(ENTRY), loaded)
 
     @cached_property
     def compilation(self) -> Compilation:

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tilenest.records import record
 
 _EFFORT = 1_000_000
 """How many candidate solutions of the integer problem are tried."""
 _shares_memory: Callable[..., bool] = np.shares_memory
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Memory:
     """An array in memory: the address of its first element, extents, strides in bytes."""
 
@@ -90,6 +91,22 @@ def shares_with_itself(memory: Memory) -> bool:
             return _has_repeated_offset(memory)
         reach = step * (extent - 1) + reach
     return False
+
+
+def nests(memory: Memory) -> bool:
+    """Whether each axis steps over all that the later ones reach, or all the earlier ones: compiled
+    code knows by this that no two coordinates of a written array share memory."""
+    axes = list(zip(memory.extents, memory.strides, strict=True))
+    return memory.is_empty or _steps_over(axes, memory) or _steps_over(axes[::-1], memory)
+
+
+def _steps_over(axes: list[tuple[int, int]], memory: Memory) -> bool:
+    reach = memory.itemsize
+    for extent, step in axes:
+        if extent > 1 and abs(step) < reach:
+            return False
+        reach += abs(step) * (extent - 1)
+    return True
 
 
 def _has_repeated_offset(memory: Memory) -> bool:

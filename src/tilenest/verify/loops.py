@@ -1,4 +1,4 @@
-"""Rules `OP24` to `OP36`: loops, branches, launches, memory and lanes of Machine form.
+"""Rules `OP24` to `OP37`: loops, branches, launches, memory and lanes of Machine form.
 
 In: operations of the loop dialect. Out: findings about types, lanes, alignment and callees.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from tilenest.dialects import (
     SCALAR_FUNCTIONS,
     Branch,
+    Check,
     For,
     Gather,
     LaneMask,
@@ -98,6 +99,18 @@ def _offset(op: Offset) -> Findings:
     yield from _pointer(op.pointer)
     yield from expect_index("`index`", [op.index])
     yield from expect_types("results", types_of(op.results), [POINTER])
+
+
+def _check(op: Check) -> Findings:
+    yield from expect_index("coordinate", [op.first, op.extent])
+    yield from expect_types("results", types_of(op.results), [])
+    if op.condition is not None:
+        yield from expect_types("conditions", [op.condition.type], [BOOL])
+    if op.axis < 0 or op.count < 1 or op.site < 0:
+        yield (
+            f"checks {op.count} coordinates of axis {op.axis} at site {op.site}",
+            "count axes and sites from 0 and check at least one coordinate",
+        )
 
 
 def _pointer(value: Value) -> Findings:
@@ -219,4 +232,5 @@ LOOP_RULES = (
     op_rule("OP34", "lane masks are bool", LaneMask, _lane_ops),
     op_rule("OP35", "lanes combine by a function of two arguments", ReduceLanes, _reduce),
     op_rule("OP36", "a transposed square has as many rows as lanes", Transpose, _square),
+    op_rule("OP37", "checks compare index values", Check, _check),
 )

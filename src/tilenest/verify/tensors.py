@@ -47,7 +47,7 @@ from tilenest.verify.expectations import (
     types_of,
 )
 
-ACCESS_BOUNDS = ("proven", "zero", "assume", "check")
+ACCESS_BOUNDS = ("proven", "zero", "assume")
 
 
 def _domain(op: MapReducePost) -> Findings:

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.interp.programs import Program, blank
 from tilenest.dialects import (
     Branch,
+    Check,
     For,
     Gather,
     LaneMask,
@@ -25,7 +26,7 @@ from tilenest.dialects import (
     Scatter,
     Splat,
 )
-from tilenest.errors import InternalError
+from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.values import numpy_dtype
 from tilenest.ir import (
     BOOL,
@@ -375,3 +376,30 @@ def test_half_precision_lanes_round_after_each_operation() -> None:
     program.finish(program.apply("sub", program.apply("add", x, x), x))
     given = np.array([1.0078125, 3.0], ml_dtypes.bfloat16)
     assert program.run(given)[0].astype(np.float32).tolist() == [1.0078125, 3.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "extent", "count", "condition", "index"),
+    [
+        (0, 4, 4, True, None),
+        (0, 0, 1, False, None),
+        (-1, 4, 1, False, None),
+        (1, 4, 4, True, 4),
+        (7, 4, 2, True, 7),
+        (-3, 4, 9, True, -3),
+        (2**63 - 2, 4, 9, True, 2**63 - 2),
+        (0, 0, 1, True, 0),
+    ],
+)
+def test_checks_name_the_first_coordinate_outside(
+    first: int, extent: int, count: int, condition: bool, index: int | None
+) -> None:
+    program = Program(INDEX, INDEX, BOOL)
+    a, b, c = program.arguments
+    program.add(Check(first=a, extent=b, condition=c, access="load of A", axis=1, count=count))
+    program.finish()
+    if index is None:
+        assert program.run(first, extent, condition) == []
+        return
+    with pytest.raises(OutOfBounds, match=f"A: axis 1 has extent {extent}, the index is {index} "):
+        program.run(first, extent, condition)

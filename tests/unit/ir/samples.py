@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import random
 import struct
-from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tilenest.dialects import Access, Loop, ResultSpec, Sched
@@ -36,6 +35,7 @@ from tilenest.ir import (
     uint64,
 )
 from tilenest.layouts import AffineMap, Dim, DimRef, Sym, positional_dim
+from tilenest.records import fields_of, is_record
 
 AXIS = Dim("m", 96)
 OTHER = Dim(None, 0)
@@ -243,8 +243,8 @@ class Comparer:
             assert struct.pack("<d", a) == struct.pack("<d", b)
         elif isinstance(a, tuple):
             self.lists(self.same, a, b)
-        elif is_dataclass(a) and not isinstance(a, AffineMap):
-            for field in fields(a):
-                self.same(getattr(a, field.name), getattr(b, field.name))
+        elif is_record(a) and not isinstance(a, AffineMap):
+            for name in fields_of(type(a)):
+                self.same(getattr(a, name), getattr(b, name))
         else:
             assert a == b

@@ -10,7 +10,6 @@ import pytest
 import torch
 
 import tilenest as tn
-from tilenest.ir import print_module
 
 SCALE = 2.0
 
@@ -394,6 +393,29 @@ def test_a_kernel_is_known_by_its_name() -> None:
     assert pickle.dumps(scaled) == pickle.dumps(scaled)
 
 
+@pytest.mark.parametrize("values", [(1, 1.0, True), (0.0, -0.0), ((1,), (1.0,)), ("1", b"1")])
+def test_equal_options_of_other_types_are_other_options(values: tuple[Any, ...]) -> None:
+    kernel = tn.kernel(_with_option)
+    spec = tn.spec((4,), tn.float32)
+    for _ in range(2):
+        for value in values:
+            kernel.compile(spec, option=value)
+    assert len(kernel.variants) == len(values)
+
+
+def test_options_made_anew_for_every_call_are_the_same_option() -> None:
+    kernel = tn.kernel(_with_option)
+    spec = tn.spec((4,), tn.float32)
+    for number in range(200):
+        kernel.compile(spec, option=(float(str(number % 2)), "a"))
+    assert len(kernel.variants) == 2
+
+
+def _with_option(X, *, option):
+    n = tn.axis("n", 4)
+    X(0, n).store(X[0, n] if option else -X[0, n])
+
+
 # Inspection --------------------------------------------------------------------------------------
 
 
@@ -422,7 +444,40 @@ def test_a_compiled_kernel_takes_only_what_it_is_made_for(x: Any) -> None:
     np.testing.assert_array_equal(z, x * 2)
 
 
-def test_a_captured_program_parses_back() -> None:
+def test_a_repeated_compiled_call_still_refuses_others(
+    x: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{__name__}.SCALE", 2.0)
+    kernel = tn.kernel(scaled.__wrapped__)
+    y, short = np.empty_like(x), Guarded((8,))
+    compiled = kernel.compile(x, y)
+    for _ in range(3):
+        y.fill(np.nan)
+        compiled(x, y)
+        np.testing.assert_array_equal(y, x * 2)
+    for arguments in ((x[:8], short.array), (x.astype(np.float64), short.array), (x,)):
+        with pytest.raises(tn.ArgumentTypeError):
+            compiled(*arguments)
+    monkeypatch.setattr(f"{__name__}.SCALE", 3.0)
+    with pytest.raises(tn.ArgumentTypeError, match="made for other arguments"):
+        compiled(x, y)
+    assert short.is_untouched
+    np.testing.assert_array_equal(y, x * 2)
+
+
+def test_a_captured_program_shows_its_text_and_parses_back() -> None:
     spec = tn.spec((40,), tn.float32)
-    text = print_module(added.capture(spec, np.ones(40, np.float32), 2.0, None))
-    assert print_module(tn.parse(text)) == text
+    module = added.capture(spec, np.ones(40, np.float32), 2.0, None)
+    text = str(module)
+    assert text.startswith('module "candidate"')
+    assert "tile.store" in text
+    assert str(tn.parse(text)) == text
+    assert repr(module) == "<candidate module of added>"
+
+
+def test_variants_say_what_they_are_made_for(x: Any) -> None:
+    kernel = tn.kernel(scaled.__wrapped__)
+    kernel.compile(x, np.empty_like(x))
+    assert [repr(variant) for variant in kernel.variants] == [
+        "<variant of scaled: X: tilenest.float32[37], Y: tilenest.float32[?]>"
+    ]

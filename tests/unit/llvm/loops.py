@@ -7,7 +7,7 @@ and starts as 0xFF bytes (NaN).
 
 import ctypes
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from tilenest.backends.llvm.object import (
 )
 from tilenest.backends.llvm.text import ModuleText
 from tilenest.backends.llvm.values import I64, POINTER, Value, llvm_type
+from tilenest.records import replace
 
 Array = NDArray[Any]
 Expansion = Callable[..., Value]

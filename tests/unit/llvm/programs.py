@@ -265,7 +265,7 @@ class Kernel:
     """A loaded entry; `call` takes what Python callers pass."""
 
     loaded: LoadedObject
-    call: Callable[..., int]
+    call: Callable[..., int | bytes]
 
 
 def set_threads(count: int) -> None:

@@ -5,7 +5,6 @@ import gc
 import sys
 import timeit
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,6 +45,7 @@ from tilenest.ir import (
     uint8,
     uint64,
 )
+from tilenest.records import replace
 
 
 def sums(rank: int) -> Module:

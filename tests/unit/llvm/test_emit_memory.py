@@ -27,9 +27,13 @@ from tilenest.ir import (
     Module,
     Value,
     VectorType,
+    bfloat16,
     bool_,
+    float16,
     float32,
     index,
+    int8,
+    int16,
     int32,
 )
 
@@ -197,3 +201,24 @@ def test_addresses(scale: int) -> None:
     native, expected = run_both(program.finish(), [output, np.array([4], np.int64)])[0]
     assert_equal(native, expected)
     assert native[scale - 1] == -1
+
+
+@pytest.mark.parametrize("machine", _MACHINES.values(), ids=_MACHINES)
+@pytest.mark.parametrize("dtype", [int8, int16, float16, bfloat16], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_narrowed_lanes_stored_under_a_fixed_mask(
+    dtype: DType, count: int, machine: HostMachineInfo
+) -> None:
+    """LLVM 22 by itself writes 32 bits where one narrowed lane is admitted."""
+    program = Program([1, 1])
+    source, target = program.view(0)[0], program.view(1)[0]
+    wide = float32 if dtype.is_float else int32
+    loaded = program.load(source, VectorType(wide, 16))
+    narrowed = program.cast(loaded, VectorType(dtype, 16))
+    program.store(narrowed, target, program.lane_mask(program.number(count), 16))
+    source_array = numbers(wide, 16)
+    output = guarded(np.zeros(count, numpy_dtype(dtype)))
+    kernel = load_kernel(program.finish(), described([source_array, output]), machine)
+    kernel.call(source_array, as_passed(output))
+    assert_equal(output, source_array[:count].astype(output.dtype))
+    assert guards_intact(output)

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from tilenest.capture import ALONE, ArraySpec, capture
+from tilenest.decisions import Decision
 from tilenest.dialects import MapReducePost
 from tilenest.interp import interpret
 from tilenest.ir import DTYPES, DType, Function, Module, Operation
 from tilenest.machine import AVX512, Machine
 from tilenest.passes import SCHEDULE_PASSES
-from tilenest.plan import Decision
 from tilenest.verify import verify_module
 
 Array = np.ndarray[Any, Any]

@@ -1,10 +1,11 @@
 """Sharing of memory, judged by listing every byte."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilenest.runtime.memory import Memory, coincide, share_elements, shares_with_itself
+from tilenest.runtime.memory import Memory, coincide, nests, share_elements, shares_with_itself
 
 
 def memory_of(array: np.ndarray) -> Memory:
@@ -93,3 +94,24 @@ def test_an_array_over_memory_is_that_memory() -> None:
     assert array[0, 0] == 99
     empty = memory_of(np.zeros((0, 3), np.int16)).as_array(np.dtype(np.int16))
     assert empty.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("strides", "expected"),
+    [
+        ((32, 8), True),
+        ((8, 40), True),
+        ((-64, 16), True),
+        ((0, 8), False),
+        ((8, 8), False),
+        ((16, 8), False),
+    ],
+)
+def test_axes_that_step_over_each_other(strides: tuple[int, int], expected: bool) -> None:
+    assert nests(Memory(1 << 20, (5, 4), strides, 8)) is expected
+
+
+def test_axes_in_another_order_are_left_to_the_exact_check() -> None:
+    memory = Memory(1 << 20, (2, 3, 4), (32, 64, 8), 8)
+    assert not nests(memory)
+    assert not shares_with_itself(memory)

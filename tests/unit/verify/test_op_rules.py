@@ -162,6 +162,8 @@ func @main.body(%begin: index, %end: index, %scratch: ptr, %A: ptr, %x: f32) {
     %lanes = vector.lanes : vector<8xi32>
     %g = memory.gather(%p, %lanes, mask = %mask, otherwise = %a, scale = 4) : vector<8xf32>
     %more = scalar.apply "add"(%g, %in) : vector<8xf32>
+    %near = scalar.apply "lt"(%i, %end) : bool
+    memory.check "load of A"(%i, %end, condition = %near, axis = 1, count = 8)
     memory.store(%more, %p, mask = %mask, align = 4)
     memory.scatter(%more, %p, %lanes, scale = 4)
     loop.yield(%more)
@@ -366,6 +368,10 @@ CHANGES = [
     ("OP36", "machine", "transpose(%pair, %pair)", "transpose(%x, %x)"),
     ("OP36", "machine", "%t0, %t1 = vector.transpose(%pair, %pair) : (vector<2xf32>, "
      "vector<2xf32>)", "%t0 = vector.transpose(%pair, %pair) : vector<2xf32>"),
+    ("OP37", "machine", '"load of A"(%i, %end', '"load of A"(%x, %end'),
+    ("OP37", "machine", "condition = %near", "condition = %mask"),
+    ("OP37", "machine", "axis = 1, count = 8", "axis = -1, count = 8"),
+    ("OP37", "machine", "axis = 1, count = 8", "axis = 1, count = 0"),
     ("FM01", "candidate", 'module "candidate"', 'module "final"'),
     ("FM01", "lifted", 'module "lifted"', 'module "candidate"'),
     ("FM01", "machine", "%c1 = scalar", "%t = tile.map : f32 { exec.yield(%x) }\n  %c1 = scalar"),

@@ -13,6 +13,7 @@ from tilenest.backends.llvm.entry_description import (
     NoneArgument,
     ScalarArgument,
 )
+from tilenest.backends.llvm.fault_record import Fault
 from tilenest.backends.llvm.native_pool import NativePool, compile_pool, load_pool
 from tilenest.backends.llvm.object import (
     HostMachineInfo,
@@ -49,6 +50,7 @@ __all__ = [
     "Argument",
     "ArrayArgument",
     "EntryDescription",
+    "Fault",
     "HostMachineInfo",
     "LoadedObject",
     "NativePool",

@@ -1,13 +1,15 @@
 """Machine form to LLVM text: one table from operation class to the function that writes it.
 
 In: a module in Machine form and the processor. Out: its functions, internal, in a module of LLVM
-text. A function returns 0, or what a failure in it returned. Its attribute "noalias" tells for
-every argument whether it is an address through which alone its bytes are touched; without the
-attribute nothing is promised.
+text. A function returns 0, or what a failure in it returned; in a module that checks bounds it
+takes one thing more, the place where a fault is recorded. Its attribute "noalias" tells for every
+argument whether it is an address through which alone its bytes are touched; without the attribute
+nothing is promised.
 """
 
 from collections.abc import Mapping
 
+from tilenest.backends.llvm.emit_check import emit_check
 from tilenest.backends.llvm.emit_control import emit_branch, emit_for
 from tilenest.backends.llvm.emit_frame import Emit, Frame
 from tilenest.backends.llvm.emit_launch import emit_launch, machine_symbol
@@ -31,6 +33,7 @@ from tilenest.backends.llvm.emit_vector import (
     emit_splat,
     emit_transpose,
 )
+from tilenest.backends.llvm.fault import checks_bounds, write_report
 from tilenest.backends.llvm.object import HostMachineInfo
 from tilenest.backends.llvm.registers import register_type
 from tilenest.backends.llvm.text import ModuleText
@@ -40,6 +43,7 @@ from tilenest.dialects import (
     Bitcast,
     Branch,
     Cast,
+    Check,
     Constant,
     For,
     Gather,
@@ -65,6 +69,7 @@ EMITTERS: Mapping[type[Operation], Emit] = {
     Branch: emit_branch,
     Launch: emit_launch,
     Offset: emit_offset,
+    Check: emit_check,
     MemoryLoad: emit_load,
     MemoryStore: emit_store,
     Gather: emit_gather,
@@ -81,8 +86,11 @@ EMITTERS: Mapping[type[Operation], Emit] = {
 def emit_module(module: Module, text: ModuleText, machine: HostMachineInfo) -> None:
     """Write every function of `module`."""
     assert module.form == "machine", f"a module in {module.form} form reached the code generator"
+    has_checks = checks_bounds(module)
+    if has_checks:
+        write_report(text, machine)
     for function in module.functions:
-        _emit_function(function, text, machine)
+        _emit_function(function, text, machine, has_checks)
 
 
 def main_function(module: Module) -> Function:
@@ -91,16 +99,21 @@ def main_function(module: Module) -> Function:
     return next(function for function in module.functions if function.name not in bodies)
 
 
-def _emit_function(function: Function, text: ModuleText, machine: HostMachineInfo) -> None:
+def _emit_function(
+    function: Function, text: ModuleText, machine: HostMachineInfo, has_checks: bool
+) -> None:
+    parameters = _parameters(function)
+    if has_checks:
+        parameters.append((POINTER, ""))
     f = text.function(
         machine_symbol(function.name),
         I32,
-        _parameters(function),
+        parameters,
         linkage="internal",
         attributes=machine.function_attributes,
     )
-    frame = Frame(f, machine, EMITTERS)
-    frame.bind(function.arguments, f.parameters)
+    frame = Frame(f, machine, EMITTERS, f.parameters[-1] if has_checks else None)
+    frame.bind(function.arguments, f.parameters[: len(function.arguments)])
     returned = frame.emit_block(function.body)
     assert not returned, "a Machine function returns nothing"
     f.ret(constant(I32, 0))

@@ -30,6 +30,8 @@ class Frame:
     text: FunctionText
     machine: HostMachineInfo
     emitters: Mapping[type[Operation], Emit]
+    fault: Value | None
+    """where a fault is recorded, in a module that checks anything"""
     values: dict[IrValue, Value] = field(default_factory=dict)
     _slots: Block = field(init=False)
     _body: Block = field(init=False)

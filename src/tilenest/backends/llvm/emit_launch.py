@@ -31,6 +31,8 @@ def machine_symbol(name: str) -> str:
 def emit_launch(frame: Frame, op: Launch) -> None:
     f = frame.text
     captured = [frame.value(value) for value in op.captured]
+    if frame.fault is not None:
+        captured.append(frame.fault)
     kinds = [value.type for value in captured]
     offsets, size = _layout(kinds)
     record = frame.slot(I8, size, align=_FIELD_BYTES)

@@ -3,7 +3,8 @@
 In: the guards of one variant and its main function. Out: a TVM-FFI function
 `i32(self, arguments, count, result)`. It hands back the integer 0 when the kernel ran, and 1 when
 the arguments are not what the variant was made for: then nothing was written, and the caller finds
-another variant or explains. It returns -1 when it raised an error of the caller's language.
+another variant or explains. The bytes of a fault say which access was outside. It returns -1 when
+it raised an error of the caller's language.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from tilenest.backends.llvm.emit_launch import machine_symbol
 from tilenest.backends.llvm.entry_checks import EntryChecks
 from tilenest.backends.llvm.entry_description import ENTRY, MISSED, RAN, EntryDescription
+from tilenest.backends.llvm.fault import OUTSIDE, hand_back_fault, new_record
 from tilenest.backends.llvm.float_control import (
     default_float_control,
     restore_float_control,
@@ -34,13 +36,27 @@ _PARAMETERS: tuple[tuple[LlvmType, str], ...] = (
 
 
 def write_entry(
-    text: ModuleText, entry: EntryDescription, main: Function, machine: HostMachineInfo
+    text: ModuleText,
+    entry: EntryDescription,
+    main: Function,
+    machine: HostMachineInfo,
+    *,
+    has_checks: bool,
 ) -> None:
     """Add the entry, which calls `main` of the same module."""
     f = text.function(ENTRY, I32, _PARAMETERS, attributes=machine.function_attributes)
     missed = f.block("missed")
     operands = EntryChecks(f, missed).operands(entry)
+    record = new_record(f) if has_checks else None
+    if record is not None:
+        operands = [*operands, record]
     status = f.call(_RUN, I32, operands)
+    if record is not None:
+        outside, others = f.block("outside"), f.block("others")
+        f.branch_if(f.icmp("eq", status, OUTSIDE), outside, others)
+        f.begin(outside)
+        f.ret(hand_back_fault(f, record))
+        f.begin(others)
     if _may_fail(main):
         ran, failed = f.block("ran"), f.block("failed")
         f.branch_if(f.icmp("eq", status, 0), ran, failed)
@@ -51,7 +67,7 @@ def write_entry(
     _hand_back(f, RAN)
     f.begin(missed)
     _hand_back(f, MISSED)
-    _write_run(text, main, [operand.type for operand in operands], machine)
+    _write_run(text, main, [operand.type for operand in operands], machine, has_checks)
 
 
 def _may_fail(main: Function) -> bool:
@@ -80,7 +96,11 @@ def _hand_back(f: FunctionText, number: int) -> None:
 
 
 def _write_run(
-    text: ModuleText, main: Function, kinds: Sequence[LlvmType], machine: HostMachineInfo
+    text: ModuleText,
+    main: Function,
+    kinds: Sequence[LlvmType],
+    machine: HostMachineInfo,
+    has_checks: bool,
 ) -> None:
     """The main function with scratch memory and the default floating-point control word."""
     f = text.function(
@@ -103,7 +123,9 @@ def _write_run(
         f.begin(provided)
     elif size is not None:
         scratch = [zero(POINTER)]
-    status = f.call(machine_symbol(main.name), I32, [*f.parameters, *scratch])
+    given = len(kinds) - has_checks
+    operands = [*f.parameters[:given], *scratch, *f.parameters[given:]]
+    status = f.call(machine_symbol(main.name), I32, operands)
     if _streams(main) and machine.triple.startswith("x86_64"):
         # The stores that bypass the caches are not ordered by whatever the caller does next.
         f.intrinsic("llvm.x86.sse.sfence", None, [])

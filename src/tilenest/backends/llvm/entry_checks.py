@@ -7,7 +7,6 @@ anything runs, in nanoseconds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from tilenest.backends.llvm.casts import cast
@@ -31,6 +30,7 @@ from tilenest.backends.llvm.values import (
     constant,
 )
 from tilenest.ir import DType, bfloat16
+from tilenest.records import record
 
 _NONE, _INT, _BOOL, _FLOAT, _DLTENSOR, _TENSOR = 0, 1, 2, 3, 7, 70
 _TENSOR_HEADER = 24
@@ -41,7 +41,7 @@ _DTYPE_CODES = {"i": 0, "x": 0, "u": 1, "f": 2, "b": 6}
 _BFLOAT_CODE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Array:
     """A checked tensor: where it is, its layout, and its bytes as [low, high)."""
 
@@ -193,17 +193,31 @@ class EntryChecks:
         f, checks = self._f, []
         axes = zip(extents, strides, expected.extents, expected.strides, strict=True)
         for extent, stride, known_extent, known in axes:
-            if known is None and not expected.is_written:
-                continue
-            free = _any_of(f, [is_empty, *self._is_short(extent, known_extent)])
+            if known is not None:
+                free = _any_of(f, [is_empty, *self._is_short(extent, known_extent)])
+                checks.append(f.or_(free, f.icmp("eq", stride, known)))
+        if expected.is_written and expected.rank:
             # A written element that several coordinates share has no one value.
-            right = f.icmp("eq", stride, known) if known is not None else f.icmp("ne", stride, 0)
-            checks.append(f.or_(free, right))
+            outward = list(zip(extents, strides, strict=True))
+            spread = [is_empty, self._nests(outward[::-1]), self._nests(outward)]
+            checks.append(_any_of(f, spread))
         if expected.unit_last is not None and expected.rank and expected.strides[-1] is None:
             short = self._is_short(extents[-1], expected.extents[-1])
             wanted = f.icmp("eq" if expected.unit_last else "ne", strides[-1], 1)
             checks.append(_any_of(f, [is_empty, *short, wanted]))
         return checks
+
+    def _nests(self, axes: Sequence[tuple[Value, Value]]) -> Value:
+        """Whether each axis steps over all that the axes before it reach."""
+        f = self._f
+        reach: Value = constant(I64, 1)
+        found: Value = constant(I1, 1)
+        for extent, stride in axes:
+            step = f.smax(stride, f.sub(0, stride))
+            steps_over = f.or_(f.icmp("sle", extent, 1), f.icmp("sge", step, reach))
+            found = f.and_(found, steps_over)
+            reach = f.add(reach, f.mul(step, f.smax(f.sub(extent, 1), 0)))
+        return found
 
     def _is_short(self, extent: Value, known: int | None) -> list[Value]:
         """Whether an axis has at most one element: nothing when it is known to have more."""

@@ -4,17 +4,16 @@ Made by whoever specialised the kernel; `entry` writes the native checks from it
 strides are in elements; None is known at run time only and is handed to the kernel unchecked.
 """
 
-from dataclasses import dataclass
-
 from tilenest.ir import DType
+from tilenest.records import record
 
 ENTRY = "__tvm_ffi_main"
 """The name of the function that callers see."""
 RAN, MISSED = 0, 1
-"""What it hands back."""
+"""What it hands back; the bytes of a `Fault` when an access that checks its bounds was outside."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArrayArgument:
     """A tensor on the CPU.
 
@@ -36,14 +35,14 @@ class ArrayArgument:
         return len(self.extents)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScalarArgument:
     """A run-time number; integers out of the dtype's range are refused."""
 
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NoneArgument:
     """None, which the kernel was specialised on and never sees."""
 
@@ -51,7 +50,7 @@ class NoneArgument:
 Argument = ArrayArgument | ScalarArgument | NoneArgument
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EntryDescription:
     """The arguments in the kernel's order."""
 

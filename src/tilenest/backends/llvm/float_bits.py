@@ -5,13 +5,13 @@ both formats; what differs is a `FloatFormat` and the coefficients.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import LlvmType, Operand, Value
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FloatFormat:
     """A binary interchange format by its sizes."""
 

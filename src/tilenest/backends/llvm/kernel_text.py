@@ -7,6 +7,7 @@ functions of the pool, which are an object of their own.
 from tilenest.backends.llvm.emit import emit_module, main_function
 from tilenest.backends.llvm.entry import write_entry
 from tilenest.backends.llvm.entry_description import EntryDescription
+from tilenest.backends.llvm.fault import checks_bounds
 from tilenest.backends.llvm.object import HostMachineInfo
 from tilenest.backends.llvm.text import ModuleText
 from tilenest.ir import Module
@@ -16,5 +17,5 @@ def kernel_text(module: Module, entry: EntryDescription, machine: HostMachineInf
     """Every function of the module, then the entry."""
     text = ModuleText(triple=machine.triple, data_layout=machine.data_layout)
     emit_module(module, text, machine)
-    write_entry(text, entry, main_function(module), machine)
+    write_entry(text, entry, main_function(module), machine, has_checks=checks_bounds(module))
     return text.render()

@@ -6,15 +6,14 @@ evaluated, side by side, and one is selected. Errors in the docstring were measu
 inputs, double over samples.
 """
 
-from dataclasses import dataclass
-
 from tilenest.backends.llvm.float_bits import at_most, horner
 from tilenest.backends.llvm.math_exp import exp_of_moderate
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ErfConstants:
     """From `limit` on erf is 1; `near` is P and `far` is Q (see tools/fit_math.py)."""
 

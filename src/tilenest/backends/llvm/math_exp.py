@@ -6,8 +6,6 @@ to n in the low bits of the sum; a polynomial gives exp(r) - 1, integer shifts g
 Errors in the docstrings were measured: float over all inputs, double over samples.
 """
 
-from dataclasses import dataclass
-
 from tilenest.backends.llvm.float_bits import (
     at_least,
     at_most,
@@ -18,13 +16,14 @@ from tilenest.backends.llvm.float_bits import (
 )
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value
+from tilenest.records import record
 
 _LOG2_E = 1.4426950408889634
 _LOG_2 = 0.6931471805599453
 _TANH_SPLIT = 0.4
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _ExpConstants:
     """log(2) = log2_high + log2_low; beyond the limits the results are 0 or inf, -1, 1.
 

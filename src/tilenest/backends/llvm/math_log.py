@@ -8,11 +8,11 @@ double over samples.
 """
 
 import math
-from dataclasses import dataclass
 
 from tilenest.backends.llvm.float_bits import format_of, from_bits, horner, to_bits
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Operand, Value, constant
+from tilenest.records import record
 
 # Bits of sqrt(1/2): the smallest mantissa.
 _ROOT_HALF = {"float": 0x3F3504F3, "double": 0x3FE6A09E667F3BCD}
@@ -37,7 +37,7 @@ _TAIL_QUOTIENT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Base:
     """A logarithm as multiples of the natural one and of e, in two parts each."""
 

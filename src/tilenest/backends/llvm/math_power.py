@@ -7,13 +7,13 @@ Errors in the docstrings were measured over samples.
 """
 
 import math
-from dataclasses import dataclass
 
 from tilenest.backends.llvm.float_bits import horner
 from tilenest.backends.llvm.math_exp import exp2, exp2_of_sum
 from tilenest.backends.llvm.math_log import log2, split_number
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value
+from tilenest.records import record
 
 # 2 / (3 log 2) in two parts, and (3 atanh(s) / s - 3 - s^2) / s^4 in powers of s^2 (see
 # tools/fit_math.py).
@@ -31,7 +31,7 @@ _TAIL = (
 _BEYOND_EXPONENTS = 2000.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Sum:
     """high + low, low at most the rounding error of high."""
 

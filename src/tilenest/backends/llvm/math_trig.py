@@ -7,17 +7,16 @@ polynomials in r^2 give sin(r) and cos(r); n says which one and which sign. Erro
 were measured: float over all inputs, double over samples.
 """
 
-from dataclasses import dataclass
-
 from tilenest.backends.llvm.float_bits import format_of, from_bits, horner, to_bits
 from tilenest.backends.llvm.math_trig_large import large_angle_function, pair_type
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value
+from tilenest.records import record
 
 _TWO_OVER_PI = 0.6366197723675814
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Angle:
     """An angle as a quadrant (its low two bits count) and a rest in [-pi/4, pi/4]."""
 
@@ -25,7 +24,7 @@ class _Angle:
     quadrant: Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _TrigConstants:
     """pi/2 in parts; `sin` is (sin r - r) / r^3 and `cos` (cos r - 1 + r^2/2) / r^4, both in
     powers of r^2 (see tools/fit_math.py)."""

@@ -8,7 +8,6 @@ workers may wait inside it until the process ends; a forked child repairs it by 
 import ctypes
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
@@ -21,9 +20,10 @@ from tilenest.backends.llvm.object import (
     undefined_symbols,
 )
 from tilenest.backends.llvm.pool_names import ACQUIRE, AFTER_FORK, RELEASE, RUN, SET_THREADS
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NativePool:
     """`symbols` is what an object that calls the pool is linked with."""
 

@@ -11,18 +11,18 @@ import ctypes
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from tilenest.errors import InternalError
+from tilenest.records import record
 
 _ELF_SECTION = struct.Struct("<IIQQQQIIQQ")
 _ELF_SYMBOL = struct.Struct("<IBBHQQ")
 _ELF_SYMBOL_TABLE = 2
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostMachineInfo:
     """What the code generator is told about a processor."""
 

@@ -10,7 +10,6 @@ floating-point control word and gets its own back.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilenest.backends.llvm import pool_arenas
 from tilenest.backends.llvm.object import HostMachineInfo
@@ -23,6 +22,7 @@ from tilenest.backends.llvm.pool_names import (
 )
 from tilenest.backends.llvm.text import FunctionText, ModuleText
 from tilenest.backends.llvm.values import I32, I64, POINTER, LlvmType, Value, constant, zero
+from tilenest.records import record
 
 _CLAIM = "tilenest_pool_claim"
 _SERIAL = "tilenest_pool_serial"
@@ -71,7 +71,7 @@ def pool_text(machine: HostMachineInfo) -> str:
     return module.render()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Pool:
     """The module, its machine and its variables, each on a cache line of its own."""
 

@@ -1,17 +1,18 @@
-"""What a plan is made of: decisions with their reasons.
+"""What was decided and why: the decisions of a plan, with their reasons.
 
-In: nothing. Out: frozen records. The IR holds what was decided; the plan holds why, for reports.
+In: nothing. Out: frozen records, which planning makes, passes gather and reports print. The IR
+holds what was decided; these hold why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tilenest.errors import SourceLocation
+from tilenest.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     """One choice: what it is about, what was chosen over what, and why."""
 
@@ -25,7 +26,7 @@ class Decision:
         return f"{self.subject}: {self.choice}, not {self.runner_up}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """Every decision of one compilation, in the order they were taken."""
 

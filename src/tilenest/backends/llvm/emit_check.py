@@ -1,0 +1,28 @@
+"""Checks of bounds: one comparison, and a way out of the function.
+
+In: `memory.check`. Out: a branch that is never taken in a right program; the other way records the
+fault and returns, which ends the chunk.
+"""
+
+from tilenest.backends.llvm.emit_frame import Frame
+from tilenest.backends.llvm.fault import REPORT
+from tilenest.backends.llvm.values import I32, I64, constant
+from tilenest.dialects import Check
+
+
+def emit_check(frame: Frame, op: Check) -> None:
+    f = frame.text
+    assert frame.fault is not None, "a check in a module without checks"
+    first, extent = frame.value(op.first), frame.value(op.extent)
+    # An extent is no number near the least one, so the difference can't wrap.
+    is_low_enough = f.icmp("sle", first, f.sub(extent, op.count))
+    inside = f.and_(f.icmp("sge", first, 0), is_low_enough)
+    condition = frame.optional(op.condition)
+    if condition is not None:
+        inside = f.or_(inside, f.not_(condition))
+    following, outside = f.block("inside"), f.block("outside")
+    f.branch_if(inside, following, outside)
+    f.begin(outside)
+    numbers = constant(I64, op.site), constant(I64, op.axis)
+    f.ret(f.call(REPORT, I32, (frame.fault, *numbers, first, extent)))
+    f.begin(following)

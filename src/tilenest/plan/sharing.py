@@ -1,0 +1,191 @@
+"""Which tiles live in one buf, so that a carried tile is updated in place.
+
+In: a function of fused work on values. Out: every tile in exactly one group, a buf each.
+
+Two tiles may share a buf when no write of one can come while the other is still to be read. The
+writes, and what each may do to a tile beside it:
+
+    work            writes its results as it runs; a cell it reads only to write it then is safe
+    state of a loop is written before the loop starts and when an iteration ends; the loop's result
+                    is the state it ends with
+    result of an if is written at the end of either branch
+
+States of one loop, and results of one operation, are written together: all that is copied into them
+is read first (the pass sees to it), and they never share. A tile copied onto itself stays as it is.
+Sharing is tried where it saves a copy: what a loop or branch hands on, then what a state starts
+from, then operands of the work that writes such a buf. The tiles of a group are pairwise safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tilenest.analysis import Lifetimes, ancestor_in, is_same_place
+from tilenest.dialects import If, MapReducePost, Serial
+from tilenest.ir import BlockArgument, Function, Operation, OpResult, TileType, Value
+from tilenest.layouts import DimRef
+from tilenest.records import record
+
+
+@record
+class SharedBuf:
+    """Tiles that live in one buf, in the order of their definitions, and where it is made."""
+
+    tiles: tuple[Value, ...]
+    anchor: Operation
+    """the first operation, in the innermost block around all tiles, that defines one or holds it"""
+
+
+def plan_sharing(function: Function) -> tuple[SharedBuf, ...]:
+    """Put all tiles of a function into groups."""
+    groups = _Groups(function)
+    operations = list(function.walk())
+    for op in operations:
+        for tile, source in _handed_on(op):
+            groups.unite(tile, source)
+    for op in reversed(operations):
+        if isinstance(op, MapReducePost):
+            _update_operand(op, groups)
+    return tuple(groups.bufs())
+
+
+def _handed_on(op: Operation) -> Iterator[tuple[Value, Value]]:
+    """The states of a loop or the results of an if, with the tiles that are copied into them."""
+    tiles = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
+    if isinstance(op, Serial):
+        states = op.body.arguments[op.rank :]
+        yield from ((states[i], op.body.terminator.operands[i]) for i in tiles)
+        yield from ((states[i], op.initial[i]) for i in tiles)
+    elif isinstance(op, If):
+        for region in op.regions:
+            yield from ((op.results[i], region.block.terminator.operands[i]) for i in tiles)
+
+
+def _update_operand(work: MapReducePost, groups: _Groups) -> None:
+    """Let work that writes a shared buf find one of its operands there."""
+    for result in work.results:
+        if groups.is_alone(result):
+            continue
+        for use in work.operand_uses:
+            if isinstance(use.value.type, TileType) and groups.unite(result, use.value):
+                break
+
+
+class _Groups:
+    """The tiles of a function, in groups that grow."""
+
+    def __init__(self, function: Function) -> None:
+        self._lifetimes = Lifetimes(function)
+        self._groups: dict[Value, list[Value]] = {}
+        for op in function.walk():
+            for result in op.results:
+                if isinstance(result.type, TileType):
+                    self._add(result)
+
+    def _add(self, result: OpResult) -> None:
+        group: list[Value] = [result]
+        if isinstance(result.owner, Serial):
+            group.append(result.owner.body.arguments[result.owner.rank + result.index])
+        self._groups.update(dict.fromkeys(group, group))
+
+    def is_alone(self, tile: Value) -> bool:
+        group = self._groups.get(tile)
+        return group is None or len(group) == 1
+
+    def unite(self, one: Value, other: Value) -> bool:
+        """Let two tiles share if all tiles of their groups may."""
+        ours, theirs = self._groups[one], self._groups[other]
+        if ours is theirs:
+            return True
+        if any(self._conflict(a, b) for a in ours for b in theirs):
+            return False
+        ours += theirs
+        self._groups.update(dict.fromkeys(theirs, ours))
+        return True
+
+    def bufs(self) -> Iterator[SharedBuf]:
+        """One buf a group, in the order of their first tiles."""
+        groups = {id(group): group for group in self._groups.values()}
+        for group in groups.values():
+            tiles = sorted(group, key=lambda tile: self._lifetimes.place(_definer(tile)))
+            yield SharedBuf(tuple(tiles), _anchor([_definer(tile) for tile in tiles]))
+
+    # Safety --------------------------------------------------------------------------------
+
+    def _conflict(self, a: Value, b: Value) -> bool:
+        if not _is_alike(a, b) or _defined_together(a, b):
+            return True
+        return self._overwrites(a, b) or self._overwrites(b, a)
+
+    def _overwrites(self, tile: Value, other: Value) -> bool:
+        """Whether writing `tile` into the buf that holds `other` may lose what is still read."""
+        if isinstance(tile, BlockArgument):
+            return self._state_overwrites(tile, other)
+        assert isinstance(tile, OpResult)
+        work = tile.owner
+        if isinstance(work, MapReducePost):
+            slots = [use.index for use in work.operand_uses if use.value is other]
+            if not all(_reads_own_cell(work, tile.index, slot) for slot in slots):
+                return True
+            return self._lifetimes.is_read_after(other, work)
+        if isinstance(work, If):
+            ends = [region.block.terminator for region in work.regions]
+            return any(
+                end.operands[tile.index] is not other and self._lifetimes.is_read_after(other, end)
+                for end in ends
+            )
+        # A loop's result is its state, which is in the same group.
+        assert isinstance(work, Serial), work.NAME
+        return False
+
+    def _state_overwrites(self, state: BlockArgument, other: Value) -> bool:
+        loop = state.block.parent_op
+        assert isinstance(loop, Serial)
+        starts_as = loop.initial[state.index - loop.rank]
+        if other is not starts_as and self._lifetimes.is_read_in_or_after(other, loop):
+            return True
+        return self._lifetimes.is_read_after(other, state.block.terminator)
+
+
+def _is_alike(a: Value, b: Value) -> bool:
+    assert isinstance(a.type, TileType) and isinstance(b.type, TileType)
+    return a.type.dtype is b.type.dtype and a.type.shape == b.type.shape
+
+
+def _definer(tile: Value) -> Operation:
+    """The operation that defines a tile: its own result, or a state in its region."""
+    if isinstance(tile, OpResult):
+        return tile.owner
+    block = tile.defining_block
+    assert block is not None and block.parent_op is not None
+    return block.parent_op
+
+
+def _defined_together(a: Value, b: Value) -> bool:
+    """Whether two tiles are results of one operation, or states of one loop."""
+    same_kind = isinstance(a, OpResult) == isinstance(b, OpResult)
+    return same_kind and _definer(a) is _definer(b)
+
+
+def _reads_own_cell(work: MapReducePost, result: int, slot: int) -> bool:
+    """Whether an operand is read only where the result is then written."""
+    wanted = tuple(DimRef(d) for d in work.spec(result).dims)
+    for group in ("input", "seed", "post"):
+        start, stop = work.SPEC.group_range(work.segments, f"{group}s")
+        if start <= slot < stop:
+            access = work.access(group, slot - start)
+            return is_same_place(access.map.results, wanted, work.extents)
+    return False
+
+
+def _anchor(definers: Iterable[Operation]) -> Operation:
+    """From operations in order, the one that stands or holds the first in their common block."""
+    first, *others = definers
+    anchor = first
+    while True:
+        block = anchor.parent
+        assert block is not None
+        if all(ancestor_in(block, op) is not None for op in others):
+            return anchor
+        assert anchor.parent_op is not None
+        anchor = anchor.parent_op
