@@ -36,12 +36,11 @@ from tilenest.capture import (
     capture,
 )
 from tilenest.decisions import Plan
-from tilenest.dialects import ATTRIBUTE_RECORDS, OPERATIONS, Load, Store
+from tilenest.dialects import Load, Store, registry
 from tilenest.errors import OverlapError, SourceLocation, VerifyError
 from tilenest.ir import (
     Function,
     Module,
-    Registry,
     Value,
     ViewType,
     clone_module,
@@ -52,7 +51,6 @@ from tilenest.machine import Machine, host_machine, read_cache_sizes
 from tilenest.records import record
 
 FORMS = ("candidate", "scheduled", "machine")
-REGISTRY = Registry.of(OPERATIONS, ATTRIBUTE_RECORDS)
 
 
 @record
@@ -180,7 +178,7 @@ def check(module: Module, step: str) -> None:
 
 def parse(text: str) -> Module:
     """The module that a text of TileIR stands for."""
-    return parse_module(text, REGISTRY)
+    return parse_module(text, registry())
 
 
 def stored_at(function: Function) -> dict[int, SourceLocation | None]:

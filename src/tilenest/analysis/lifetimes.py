@@ -23,10 +23,10 @@ class Lifetimes:
         return self._order[op]
 
     def is_read_after(self, value: Value, op: Operation) -> bool:
-        """Whether the value exists when `op` has run, and may be read from then on."""
+        """Whether the value is there before `op` runs, and may be read when it has run."""
         home = value.defining_block
         assert home is not None
-        return self._exists_at(value, op, home) and any(
+        return self._exists_before(value, op, home) and any(
             self._may_follow(user, op, home) for user in value.users
         )
 
@@ -34,11 +34,11 @@ class Lifetimes:
         """The same for the point before the body of a nest runs first."""
         home = value.defining_block
         assert home is not None
-        return self._exists_at(value, nest, home) and any(
+        return self._exists_before(value, nest, home) and any(
             _is_inside(user, nest) or self._may_follow(user, nest, home) for user in value.users
         )
 
-    def _exists_at(self, value: Value, op: Operation, home: Block) -> bool:
+    def _exists_before(self, value: Value, op: Operation, home: Block) -> bool:
         holder = ancestor_in(home, op)
         if holder is None:
             return False

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
-from difflib import get_close_matches
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from tilenest.errors import ArgumentTypeError, CaptureError
@@ -92,7 +93,7 @@ class Declaration:
     def _refuse_option(self, name: str) -> None:
         if name in self.parameters:
             remedy = f"pass {name!r} by position"
-        elif close := get_close_matches(name, self.configuration, 1):
+        elif close := _import_difflib().get_close_matches(name, self.configuration, 1):
             remedy = f"did you mean {close[0]!r}?"
         elif name == "out":
             remedy = "pass the arrays that a kernel writes by position"
@@ -100,6 +101,14 @@ class Declaration:
             options = ", ".join(self.configuration)
             remedy = f"its options are {options}" if options else "it has none"
         raise ArgumentTypeError(f"{self.name} has no option {name!r}", remedy)
+
+
+@cache
+def _import_difflib() -> ModuleType:
+    """Which names are alike; only mistakes ask."""
+    import difflib
+
+    return difflib
 
 
 def _typed(value: Any) -> Hashable:

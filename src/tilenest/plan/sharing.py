@@ -2,18 +2,10 @@
 
 In: a function of fused work on values. Out: every tile in exactly one group, a buf each.
 
-Two tiles may share a buf when no write of one can come while the other is still to be read. The
-writes, and what each may do to a tile beside it:
-
-    work            writes its results as it runs; a cell it reads only to write it then is safe
-    state of a loop is written before the loop starts and when an iteration ends; the loop's result
-                    is the state it ends with
-    result of an if is written at the end of either branch
-
-States of one loop, and results of one operation, are written together: all that is copied into them
-is read first (the pass sees to it), and they never share. A tile copied onto itself stays as it is.
-Sharing is tried where it saves a copy: what a loop or branch hands on, then what a state starts
-from, then operands of the work that writes such a buf. The tiles of a group are pairwise safe.
+Two tiles may share a buf when no write of one can come while the other is still to be read (see
+`_overwrites`); all tiles of a group are pairwise safe. Sharing is tried where it saves a copy: what
+a loop or branch hands on, then what a state starts from, then operands of the work that writes such
+a buf. What is copied at one moment is read first, all of it: the pass sees to that.
 """
 
 from __future__ import annotations
@@ -118,7 +110,13 @@ class _Groups:
         return self._overwrites(a, b) or self._overwrites(b, a)
 
     def _overwrites(self, tile: Value, other: Value) -> bool:
-        """Whether writing `tile` into the buf that holds `other` may lose what is still read."""
+        """Whether writing `tile` into the buf that holds `other` may lose what is still read.
+
+        Work writes its results while it runs, and each cell after reading that cell. A state is
+        written before its loop starts and whenever an iteration ends; the loop's result is the
+        state it ends with. The result of an if is written at the end of either branch. A tile
+        that is copied onto itself stays as it is.
+        """
         if isinstance(tile, BlockArgument):
             return self._state_overwrites(tile, other)
         assert isinstance(tile, OpResult)
@@ -134,7 +132,7 @@ class _Groups:
                 end.operands[tile.index] is not other and self._lifetimes.is_read_after(other, end)
                 for end in ends
             )
-        # A loop's result is its state, which is in the same group.
+        # The loop's state, in the same group, answers for its result.
         assert isinstance(work, Serial), work.NAME
         return False
 
@@ -162,7 +160,7 @@ def _definer(tile: Value) -> Operation:
 
 
 def _defined_together(a: Value, b: Value) -> bool:
-    """Whether two tiles are results of one operation, or states of one loop."""
+    """Whether two tiles are results of one operation, or states of one loop: written at once."""
     same_kind = isinstance(a, OpResult) == isinstance(b, OpResult)
     return same_kind and _definer(a) is _definer(b)
 
