@@ -8,6 +8,7 @@ import linecache
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.unit.capture.kernels import captured, numbers, only, operations, poisoned, run, tn
 from tests.unit.capture.test_stages import gemm
@@ -99,6 +100,27 @@ def test_decorators_and_strings_do_not_disturb() -> None:
     np.testing.assert_array_equal(y, x)
     assert text_at(only(result, Load).location) == "X["
     assert text_at(only(result, Store).location) == "Y(0, 4).store("
+
+
+@pytest.mark.parametrize("lines", [0, 1, 200])
+def test_lines_at_the_margin_may_belong_to_a_definition(lines: int) -> None:
+    source = (
+        "def other(): pass\n"
+        "def kernel(\n    X,\n    Y,\n):\n"
+        '    text = """\n' + "x = 1\n" * lines + '"""\n'
+        "# a note\n"
+        f"    if len(text) == {1 + 6 * lines}:\n"
+        "        Y(0, 4).store(X[0, 4])\n"
+        "another = 1\n"
+    )
+    file = f"<margin of {lines}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    space: dict[str, Any] = {}
+    exec(compile(source, file, "exec"), space)
+    x, y = numbers(4), poisoned(4)
+    result = run(space["kernel"], x, y)
+    np.testing.assert_array_equal(y, x)
+    assert text_at(only(result, Load).location) == "X[0, 4]"
 
 
 def test_lambdas_are_kernels_too() -> None:
