@@ -20,25 +20,16 @@ from tilenest.ops.arrays import (
     write,
 )
 from tilenest.ops.shared import row_axis, whole, wide
-
-_BLOCK = 8192
-"""Elements of one flat instance: 32 KiB of f32, a few microseconds of work."""
-_SQRT_HALF = 0.7071067811865476
+from tilenest.ops.sizes import flat_block_here
 
 
 @tn.function
 def _gelu_of(x: Any, bias: Any, residual: Any) -> Any:
-    """0.5 x (1 + erf(x / sqrt 2)), exact form, in at least float32."""
+    """gelu(x + bias) + residual, what is given of them."""
     if bias is not None:
         x = x + bias
-    y = 0.5 * x * (1.0 + tn.erf(x * _SQRT_HALF))
+    y = tn.gelu(x)
     return y if residual is None else y + residual
-
-
-@tn.function
-def _swiglu_of(gate: Any, up: Any) -> Any:
-    """silu(gate) * up = gate / (1 + exp(-gate)) * up."""
-    return gate / (1.0 + tn.exp(-gate)) * up
 
 
 @tn.function
@@ -83,7 +74,7 @@ def _gelu_rows(Z, X, B, R):
     n = row_axis(Z, X, R)
     for row in tn.parallel(Z.extent(0)):
         i = row.index()
-        bias = None if B is None else whole(B, n)
+        bias = whole(B, n)
         residual = None if R is None else wide(R[(i, 0), (1, n)])
         y = _gelu_of(wide(X[(i, 0), (1, n)]), bias, residual)
         Z((i, 0), (1, n)).store(y.cast(Z.dtype))
@@ -104,7 +95,9 @@ def _binary(of: Any, x: Array, y: Array, out: Array | None) -> Array:
     x, y = broadcast(x, shape, "x"), broadcast(y, shape, "y")
     if _is_flat(x, y, result):
         flat_x, flat_y = x.reshape(-1), y.reshape(-1)
-        return write(result, flat_x.shape, lambda z: _flat(z, flat_x, flat_y, of=of, block=_BLOCK))
+        return write(
+            result, flat_x.shape, lambda z: _flat(z, flat_x, flat_y, of=of, block=flat_block_here())
+        )
     left, right = rows_of(x), rows_of(y)
     return write(result, left.shape, lambda z: _rows(z, left, right, of=of))
 
@@ -118,7 +111,7 @@ def swiglu(gate: object, up: object, *, out: Array | None = None) -> Array:
     """silu(gate) * up elementwise, floats of one dtype, NumPy broadcasting."""
     left, right = as_array(gate, "gate"), as_array(up, "up")
     floating(left.dtype, "swiglu")
-    return _binary(_swiglu_of, left, right, out)
+    return _binary(tn.swiglu, left, right, out)
 
 
 def gelu(
@@ -139,7 +132,9 @@ def gelu(
         rest = broadcast(rest, source.shape, "residual")
     if shift is None and _is_flat(source, rest, result):
         flat, flat_rest = source.reshape(-1), None if rest is None else rest.reshape(-1)
-        return write(result, flat.shape, lambda z: _gelu_flat(z, flat, flat_rest, block=_BLOCK))
+        return write(
+            result, flat.shape, lambda z: _gelu_flat(z, flat, flat_rest, block=flat_block_here())
+        )
     rows, rest_rows = rows_of(source), None if rest is None else rows_of(rest)
     if shift is not None:
         shift = broadcast(shift, rows.shape[1:], "bias")

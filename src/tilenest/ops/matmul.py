@@ -6,15 +6,10 @@ extents and the machine. Batches run one product after the other.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
-
 import numpy as np
 
 import tilenest as tn
-from tilenest.driver import host
-from tilenest.errors import ShapeError
-from tilenest.machine import Machine
+from tilenest.errors import ArgumentTypeError, ShapeError
 from tilenest.ops.arrays import (
     Array,
     as_array,
@@ -25,22 +20,9 @@ from tilenest.ops.arrays import (
     same_dtype,
     write,
 )
-from tilenest.records import record
+from tilenest.ops.sizes import product_blocks_here
 
-_ACTIVATIONS = ("gelu", "relu", "silu", "tanh")
-
-
-@tn.function
-def _activate(x: Any, activation: str | None) -> Any:
-    if activation == "relu":
-        return tn.maximum(x, 0.0)
-    if activation == "gelu":
-        return 0.5 * x * (1.0 + tn.erf(x * 0.7071067811865476))
-    if activation == "silu":
-        return x / (1.0 + tn.exp(-x))
-    if activation == "tanh":
-        return tn.tanh(x)
-    return x
+_ACTIVATE = {"gelu": tn.gelu, "relu": tn.relu, "silu": tn.silu, "tanh": tn.tanh}
 
 
 @tn.kernel
@@ -63,59 +45,11 @@ def _matmul(C, A, B, bias, residual, *, activation, accumulator, blocks):
             acc = tn.mma(a, b, acc)
         if bias is not None:
             acc = acc + bias[j * bn, n].cast(accumulator)
-        acc = _activate(acc, activation)
+        if activation is not None:
+            acc = activation(acc)
         if residual is not None:
             acc = acc + residual[(i * bm, j * bn), (m, n)].cast(accumulator)
         C((i * bm, j * bn), (m, n)).store(acc.cast(C.dtype))
-
-
-@record
-class Blocks:
-    """Tile extents of one root instance."""
-
-    m: int
-    n: int
-    k: int
-
-
-_SIDE = 512
-_DEPTH = 384
-"""Measured at 256 to 2048 cubed on machines with 0.5 to 2 MiB of second-level cache: the panels of
-one step fit it, and each is used often enough to pay for its copy."""
-_LEAST = 160
-"""A shorter side would spend more on copying panels than a second core saves."""
-_PARALLEL_WORK = 1 << 22
-"""Multiply-adds from which on every core should have a block."""
-
-
-def blocks_for(m: int, n: int, k: int, machine: Machine) -> Blocks:
-    """Tile extents from the problem's extents and the machine.
-
-    Blocks divide the extents evenly, an extent that fits is one block; the longer side is cut until
-    there is a block for every core.
-    """
-    rows, columns = _even(m, _SIDE), _even(n, _SIDE)
-    while m * n * k >= _PARALLEL_WORK and -(-m // rows) * -(-n // columns) < machine.cores:
-        if max(rows, columns) < 2 * _LEAST:
-            break
-        if rows > columns:
-            rows = -(-rows // 2)
-        else:
-            columns = -(-columns // 2)
-    return Blocks(rows, columns, _even(k, _DEPTH))
-
-
-@lru_cache(maxsize=1024)
-def _blocks_here(m: int, n: int, k: int) -> Blocks:
-    return blocks_for(m, n, k, host().machine)
-
-
-def _even(extent: int, limit: int) -> int:
-    """The block size that covers `extent` in the fewest blocks of at most `limit`, evenly."""
-    if extent <= limit:
-        return max(1, extent)
-    blocks = -(-extent // limit)
-    return -(-extent // blocks)
 
 
 def matmul(
@@ -138,9 +72,9 @@ def matmul(
     rest = None if residual is None else as_array(residual, "residual")
     dtype = same_dtype(left, right, added, rest)
     floating(dtype, "matmul")
-    if activation is not None and activation not in _ACTIVATIONS:
-        raise ShapeError(
-            f"unknown activation {activation!r}", remedy=f"use one of {', '.join(_ACTIVATIONS)}"
+    if activation is not None and activation not in _ACTIVATE:
+        raise ArgumentTypeError(
+            f"unknown activation {activation!r}", remedy=f"use one of {', '.join(_ACTIVATE)}"
         )
     left, right, shape = _matrices(left, right)
     full = (*left.shape[:-1], right.shape[-1])
@@ -197,7 +131,7 @@ def _product(
         b,
         bias,
         residual,
-        activation=activation,
+        activation=None if activation is None else _ACTIVATE[activation],
         accumulator=accumulator,
-        blocks=_blocks_here(m, n, k),
+        blocks=product_blocks_here(m, n, k),
     )

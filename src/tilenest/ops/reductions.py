@@ -6,7 +6,6 @@ number of threads."""
 
 from __future__ import annotations
 
-import builtins
 import math
 from typing import Any
 
@@ -16,32 +15,32 @@ import tilenest as tn
 from tilenest.errors import DomainError
 from tilenest.ops.arrays import Array, as_array, normalized_axis, output, write
 from tilenest.ops.shared import wide
-
-_PIECE = 1 << 14
-"""Elements of one piece of a whole-array reduction."""
-_INNER = 512
-"""Elements side by side in one instance where another axis than the last is reduced."""
+from tilenest.ops.sizes import column_block_here, flat_block_here
 
 
 @tn.kernel
-def _reduce_rows(Y, X, *, of, compute):
-    """y[i] = of(x[i, :])."""
+def _reduce_rows(Y, X, *, of, compute, divisor):
+    """y[i] = of(x[i, :]) / divisor."""
     n = tn.axis("n", X.shape[1])
     for row in tn.parallel(X.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])
         total = of(x if compute is None else x.cast(compute), n)
+        if divisor is not None:
+            total = total / divisor
         Y(i, 1).store(total.cast(Y.dtype))
 
 
 @tn.kernel
-def _reduce_columns(Y, X, *, of, compute, block):
-    """y[o, i] = of(x[o, :, i])."""
+def _reduce_columns(Y, X, *, of, compute, divisor, block):
+    """y[o, i] = of(x[o, :, i]) / divisor."""
     n, m = tn.axis("n", X.shape[1]), tn.axis("m", block)
     for part in tn.parallel(X.extent(0), tn.cdiv(X.extent(2), block)):
         o, piece = part.index()
         x = wide(X[(o, 0, piece * block), (1, n, m)])
         total = of(x if compute is None else x.cast(compute), n)
+        if divisor is not None:
+            total = total / divisor
         Y((o, piece * block), (1, m)).store(total.cast(Y.dtype))
 
 
@@ -56,39 +55,66 @@ def _reduce_pieces(Y, X, *, of, compute, block, fill):
         Y(p, 1).store(total.cast(Y.dtype))
 
 
+@tn.kernel
+def _first_equal(Y, X, best, *, block):
+    """y[p] = the first position in piece p of the flat x that equals the element of `best` (a NaN
+    equals a NaN), the size of x where there is none."""
+    n = tn.axis("n", block)
+    size = tn.cast(X.extent(0), tn.int64)
+    extreme = best.at(0).load()
+    for part in tn.parallel(Y.extent(0)):
+        start = part.index() * block
+        x = X[start, n]
+        position = tn.iota(n, tn.int64) + tn.cast(start, tn.int64)
+        is_best = x == extreme
+        if X.dtype.is_float:
+            is_best = is_best | (tn.isnan(x) & tn.isnan(extreme))
+        found = tn.where(is_best & (position < size), position, size)
+        Y(part.index(), 1).store(tn.min(found, n))
+
+
 def _along(
-    x: Array, axis: int | None, out: Array | None, dtype: np.dtype[Any], of: Any, compute: Any
+    x: Array,
+    axis: int,
+    out: Array | None,
+    dtype: np.dtype[Any],
+    of: Any,
+    compute: Any = None,
+    divisor: float | None = None,
 ) -> Array:
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = normalized_axis(axis, x.ndim)
     shape = x.shape[:axis] + x.shape[axis + 1 :]
     result = output(out, shape, dtype)
     if result.size == 0:
         return result
     extent = x.shape[axis]
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    options = {"of": of, "compute": compute, "divisor": divisor}
     if inner == 1:
         rows = x.reshape(outer, extent)
-        return write(result, (outer,), lambda y: _reduce_rows(y, rows, of=of, compute=compute))
+        return write(result, (outer,), lambda y: _reduce_rows(y, rows, **options))
     cube = x.reshape(outer, extent, inner)
-    block = builtins.min(_INNER, inner)
-    return write(
-        result,
-        (outer, inner),
-        lambda y: _reduce_columns(y, cube, of=of, compute=compute, block=block),
-    )
+    block = column_block_here(inner)
+    return write(result, (outer, inner), lambda y: _reduce_columns(y, cube, block=block, **options))
 
 
-def _whole(x: Array, dtype: np.dtype[Any], of: Any, compute: Any, fill: Any) -> Array:
-    """Reduce everything: pieces in parallel, then the pieces."""
-    flat = x.reshape(-1)
-    while flat.size > _PIECE:
-        pieces = np.empty(-(-flat.size // _PIECE), dtype)
-        _reduce_pieces(pieces, flat, of=of, compute=compute, block=_PIECE, fill=fill)
+def _whole(
+    x: Array,
+    dtype: np.dtype[Any],
+    of: Any,
+    fill: Any,
+    compute: Any = None,
+    divisor: float | None = None,
+) -> Array:
+    """Reduce everything: pieces in parallel, then the pieces. Partial results of 16-bit floats are
+    kept in float32, and the result is rounded once."""
+    flat, block = x.reshape(-1), flat_block_here()
+    partial = dtype if dtype.itemsize != 2 or dtype.kind in "iu" else np.dtype(np.float32)
+    while flat.size > block:
+        pieces = np.empty(-(-flat.size // block), partial)
+        _reduce_pieces(pieces, flat, of=of, compute=compute, block=block, fill=fill)
         flat = pieces
     result = np.empty(1, dtype)
-    _reduce_rows(result, flat.reshape(1, -1), of=of, compute=compute)
+    _reduce_rows(result, flat.reshape(1, -1), of=of, compute=compute, divisor=divisor)
     return result.reshape(())
 
 
@@ -104,27 +130,32 @@ _COMPUTE = {"i": tn.int64, "b": tn.int64, "u": tn.uint64}
 
 def sum(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Sum along `axis` (None: of everything). Integers and bools add up in 64 bits, floats in their
-    own dtype by an unordered tree (16-bit floats in float32). An empty axis gives 0."""
+    own dtype by an unordered tree (16-bit floats in float32, rounded once). An empty axis gives 0.
+
+    Shape: x's without the axis. ShapeError for an axis out of range.
+    """
     source = as_array(x, "x")
-    dtype = _sum_dtype(source.dtype)
-    compute = _COMPUTE.get(source.dtype.kind)
-    if axis is None:
-        return _finish(_whole(source, dtype, tn.sum, compute, 0), out)
-    return _along(source, axis, out, dtype, tn.sum, compute)
+    return _sum(source, axis, out, _sum_dtype(source.dtype), None)
 
 
 def mean(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
-    """Arithmetic mean along `axis` (None: of everything); integers give float64, an empty axis
-    NaN."""
+    """Arithmetic mean along `axis` (None: of everything): the sum divided and then rounded once;
+    integers give float64, an empty axis NaN. Shape: x's without the axis."""
     source = as_array(x, "x")
-    dtype = source.dtype if source.dtype.kind not in "biu" else np.dtype(np.float64)
     if source.dtype.kind in "biu":
         source = source.astype(np.float64)
-    count = source.size if axis is None else source.shape[normalized_axis(axis, source.ndim)]
-    total = sum(source, axis)
-    # The sum over nothing is 0; dividing it by 0 would warn.
-    value = total / np.asarray(count, dtype) if count else np.full_like(total, np.nan)
-    return _finish(np.asarray(value, dtype), out)
+    axis = None if axis is None else normalized_axis(axis, source.ndim)
+    count = source.size if axis is None else source.shape[axis]
+    return _sum(source, axis, out, source.dtype, float(count))
+
+
+def _sum(
+    x: Array, axis: int | None, out: Array | None, dtype: np.dtype[Any], divisor: float | None
+) -> Array:
+    compute = _COMPUTE.get(x.dtype.kind)
+    if axis is None:
+        return _finish(_whole(x, dtype, tn.sum, 0, compute, divisor), out)
+    return _along(x, normalized_axis(axis, x.ndim), out, dtype, tn.sum, compute, divisor)
 
 
 def max(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
@@ -142,8 +173,8 @@ def min(x: object, axis: int | None = None, *, out: Array | None = None) -> Arra
 def _extremum(x: Array, axis: int | None, out: Array | None, of: Any, is_max: bool) -> Array:
     _refuse_empty(x, axis, "max" if is_max else "min")
     if axis is None:
-        return _finish(_whole(x, x.dtype, of, None, _identity(x.dtype, is_max)), out)
-    return _along(x, axis, out, x.dtype, of, None)
+        return _finish(_whole(x, x.dtype, of, _identity(x.dtype, is_max)), out)
+    return _along(x, normalized_axis(axis, x.ndim), out, x.dtype, of)
 
 
 def _identity(dtype: np.dtype[Any], is_max: bool) -> Any:
@@ -157,17 +188,25 @@ def _identity(dtype: np.dtype[Any], is_max: bool) -> Any:
 
 def argmax(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Index (int64) of the largest element along `axis` (None: of the flat array): the first NaN if
-    there is one, else the lowest among equals; -0 equals +0. An empty axis is an error."""
-    source = as_array(x, "x")
-    _refuse_empty(source, axis, "argmax")
-    return _along(source, axis, out, np.dtype(np.int64), tn.argmax, None)
+    there is one, else the lowest among equals; -0 equals +0. An empty axis is a DomainError."""
+    return _position(as_array(x, "x"), axis, out, is_max=True)
 
 
 def argmin(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Index (int64) of the smallest element; otherwise as `argmax`."""
-    source = as_array(x, "x")
-    _refuse_empty(source, axis, "argmin")
-    return _along(source, axis, out, np.dtype(np.int64), tn.argmin, None)
+    return _position(as_array(x, "x"), axis, out, is_max=False)
+
+
+def _position(x: Array, axis: int | None, out: Array | None, is_max: bool) -> Array:
+    _refuse_empty(x, axis, "argmax" if is_max else "argmin")
+    if axis is not None:
+        of = tn.argmax if is_max else tn.argmin
+        return _along(x, normalized_axis(axis, x.ndim), out, np.dtype(np.int64), of)
+    flat, block = x.reshape(-1), flat_block_here()
+    best = _extremum(flat, None, None, tn.max if is_max else tn.min, is_max).reshape(1)
+    found = np.empty(-(-flat.size // block), np.int64)
+    _first_equal(found, flat, best, block=block)
+    return _finish(_whole(found, found.dtype, tn.min, _identity(found.dtype, is_max=False)), out)
 
 
 def _refuse_empty(x: Array, axis: int | None, what: str) -> None:

@@ -30,48 +30,29 @@ def _softmax(Y, X, mask):
     n = row_axis(Y, X, mask)
     for row in tn.parallel(X.extent(0)):
         i = row.index()
-        x = wide(X[(i, 0), (1, n)])
-        if mask is None:
-            e = tn.exp(x - tn.max(x, n))
-            y = e * (1.0 / tn.sum(e, n))
-        else:
-            keep = mask[(i, 0), (1, n)]
-            x = tn.where(keep, x, -np.inf)
-            e = tn.where(keep, tn.exp(x - tn.max(x, n)), 0.0)
-            total = tn.sum(e, n)
-            y = e * (1.0 / tn.where(total == 0.0, 1.0, total))
+        keep = None if mask is None else mask[(i, 0), (1, n)]
+        y = tn.softmax(wide(X[(i, 0), (1, n)]), n, keep)
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 
 @tn.kernel
 def _layer_norm(Y, X, weight, bias, residual, *, eps):
     n = row_axis(Y, X, residual)
-    count = n.extent
     for row in tn.parallel(X.extent(0)):
         i = row.index()
         x = wide(X[(i, 0), (1, n)])
         if residual is not None:
             x = x + wide(residual[(i, 0), (1, n)])
-        centred = x - tn.sum(x, n) / count
-        variance = tn.sum(centred * centred, n) / count
-        y = centred * tn.rsqrt(variance + eps)
-        if weight is not None:
-            y = y * whole(weight, n)
-        if bias is not None:
-            y = y + whole(bias, n)
+        y = tn.layer_norm(x, n, whole(weight, n), whole(bias, n), eps)
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 
 @tn.kernel
 def _rms_norm(Y, X, weight, *, eps):
     n = row_axis(Y, X)
-    count = n.extent
     for row in tn.parallel(X.extent(0)):
         i = row.index()
-        x = wide(X[(i, 0), (1, n)])
-        y = x * tn.rsqrt(tn.sum(x * x, n) / count + eps)
-        if weight is not None:
-            y = y * whole(weight, n)
+        y = tn.rms_norm(wide(X[(i, 0), (1, n)]), n, whole(weight, n), eps)
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 

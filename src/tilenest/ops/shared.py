@@ -19,7 +19,10 @@ def wide(tile: Any) -> Any:
 
 @tn.function
 def whole(vector: Any, n: Any) -> Any:
-    """A one-dimensional view as one tile along `n`, in the dtype arithmetic is done in."""
+    """A one-dimensional view as one tile along `n`, in the dtype arithmetic is done in; None stays
+    None."""
+    if vector is None:
+        return None
     if vector.shape[0] != n.extent:
         raise tn.ShapeError(f"a vector of {vector.shape[0]} elements beside rows of {n.extent}")
     return wide(vector[0, n])
