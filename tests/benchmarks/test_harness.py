@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.cases import ROW_KERNELS, row_case
 from benchmarks.harness import (
     SAMPLE_SECONDS,
     Ceiling,
@@ -105,3 +106,12 @@ def test_json_holds_every_row(tmp_path: Path) -> None:
     assert record["rows"][0]["refused"] == [{"name": "other", "reason": "cannot run"}]
     assert record["ceilings"] == {"copy": 1.0}
     assert record["costs"] == {"call": 2.0}
+
+
+def test_bounds_grow_with_the_extent_of_a_fold_only() -> None:
+    grown = {
+        kernel.name
+        for kernel in ROW_KERNELS
+        if row_case(kernel, 2, 64).bound > row_case(kernel, 2, 32).bound
+    }
+    assert grown == {"softmax", "layer_norm", "rms_norm", "sum"}

@@ -20,8 +20,12 @@ from tilenest.analysis.index_values import (
 from tilenest.analysis.inside import is_inside
 from tilenest.analysis.lifetimes import Lifetimes
 from tilenest.analysis.memory_steps import offset_step
-from tilenest.analysis.merge_steps import merge_steps, unmerged_reductions
-from tilenest.analysis.merges import known_merges
+from tilenest.analysis.merges import (
+    MERGES,
+    TREE_POLICIES,
+    known_merges,
+    unmerged_reductions,
+)
 from tilenest.analysis.output_clips import OutputClip, output_clips
 from tilenest.analysis.structure import (
     ancestor_in,
@@ -32,6 +36,8 @@ from tilenest.analysis.structure import (
 )
 
 __all__ = [
+    "MERGES",
+    "TREE_POLICIES",
     "CoincidenceHazard",
     "Effects",
     "Lifetimes",
@@ -52,7 +58,6 @@ __all__ = [
     "is_written_between",
     "known_merges",
     "may_overlap",
-    "merge_steps",
     "offset_step",
     "output_clips",
     "range_of",

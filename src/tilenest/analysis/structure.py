@@ -6,7 +6,7 @@ In: values, operations and blocks. Out: plain facts read off their links; nothin
 from __future__ import annotations
 
 from tilenest.dialects import Constant, MapReducePost, Nest
-from tilenest.ir import Block, BlockArgument, Function, Operation, OpResult, Value
+from tilenest.ir import Block, BlockArgument, Operation, OpResult, Value
 
 
 def constant_of(value: Value) -> bool | int | float | None:
@@ -65,14 +65,3 @@ def is_splat(value: Value) -> Value | None:
             scalar = producer.inputs[position]
             return scalar if not hasattr(scalar.type, "shape") else None
     return None
-
-
-def function_of(block: Block) -> Function | None:
-    """The function a block belongs to."""
-    region = block.parent
-    owner = None if region is None else region.parent
-    while isinstance(owner, Operation):
-        outer = owner.parent
-        region = None if outer is None else outer.parent
-        owner = None if region is None else region.parent
-    return owner if isinstance(owner, Function) else None

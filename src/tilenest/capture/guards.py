@@ -7,6 +7,7 @@ strings and None are compared by value (and type), everything else by identity.
 
 from __future__ import annotations
 
+import builtins
 import weakref
 from collections.abc import Hashable, Mapping, Sequence
 from types import CellType, FunctionType, ModuleType
@@ -167,9 +168,9 @@ class GuardRecorder:
             if not is_package_module(function.__module__):
                 self._record(name, function.__globals__, value)
             return value
-        builtins: Mapping[str, object] = function.__builtins__  # type: ignore[attr-defined]  # since Python 3.10
-        if name in builtins:
-            return builtins[name]
+        if name in vars(builtins):
+            found: object = vars(builtins)[name]
+            return found
         raise UndefinedVariableError(
             f"{name!r} is not defined",
             remedy="define or import it before the kernel is called, and check the spelling",

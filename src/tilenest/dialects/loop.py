@@ -92,7 +92,6 @@ class MemoryStore(Operation):
     pointer = operand()
     mask = optional()
     align = attribute(int)
-    nontemporal = attribute(bool, default=False)
 
 
 class Gather(Operation):

@@ -7,8 +7,45 @@ over a dim it has with a different identity when both are positional and its ext
 
 from __future__ import annotations
 
-from tilenest.ir import Operation, attribute, operand, optional, variadic
+from collections.abc import Mapping
+
+from tilenest.ir import (
+    DType,
+    Operation,
+    attribute,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    operand,
+    optional,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    variadic,
+)
 from tilenest.layouts import AffineMap
+
+ACCUMULATORS: Mapping[DType, tuple[DType, ...]] = {
+    int8: (int8, int16, int32, int64),
+    int16: (int16, int32, int64),
+    int32: (int32, int64),
+    int64: (int64,),
+    uint8: (uint8, uint16, uint32, uint64, int16, int32, int64),
+    uint16: (uint16, uint32, uint64, int32, int64),
+    uint32: (uint32, uint64, int64),
+    uint64: (uint64,),
+    float16: (float16, float32, float64),
+    bfloat16: (bfloat16, float32, float64),
+    float32: (float32, float64),
+    float64: (float64,),
+}
+"""What a factor of `Mma` may be accumulated in: dtypes of its kind that hold all its numbers."""
 
 
 class Extent(Operation):
@@ -88,7 +125,8 @@ class Mma(Operation):
     """c + sum of a * b over the dims a and b share and c lacks, K upwards with fused multiply-add
     in c's dtype.
 
-    Dims in a, b and c are batch; `ordered` demands the order on every target.
+    Dims in a, b and c are batch; `ordered` demands the order on every target. The factors are
+    converted to c's dtype, which holds all their numbers (`takes`).
     """
 
     NAME = "tile.mma"
@@ -96,3 +134,9 @@ class Mma(Operation):
     b = operand()
     c = operand()
     ordered = attribute(bool, default=False)
+
+    @staticmethod
+    def takes(a: DType, b: DType, c: DType) -> bool:
+        """Whether a and b may be multiplied into c: floats of one dtype, integers of any."""
+        is_pair = a is b or not (a.is_float or b.is_float)
+        return is_pair and all(c in ACCUMULATORS.get(factor, ()) for factor in (a, b))

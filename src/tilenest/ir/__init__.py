@@ -25,10 +25,9 @@ from tilenest.ir.core import (
 from tilenest.ir.fields import OpSpec, attribute
 from tilenest.ir.lists import LinkedList
 from tilenest.ir.module import Module
-from tilenest.ir.passes import Pass, PassRecord, run_passes
-from tilenest.ir.printer import print_module, print_operation
+from tilenest.ir.printer import print_module
 from tilenest.ir.registry import Registry
-from tilenest.ir.rewriter import Change, ChangeKind, Rewriter
+from tilenest.ir.rewriter import Rewriter
 from tilenest.ir.rules import Diagnostic, Fault, Rule, Subject
 from tilenest.ir.spelling import describe_type
 from tilenest.ir.structure_rules import STRUCTURE_RULES
@@ -90,8 +89,6 @@ __all__ = [
     "BlockArgument",
     "BufType",
     "Builder",
-    "Change",
-    "ChangeKind",
     "DType",
     "Diagnostic",
     "Fault",
@@ -101,8 +98,6 @@ __all__ = [
     "OpResult",
     "OpSpec",
     "Operation",
-    "Pass",
-    "PassRecord",
     "PointerType",
     "Region",
     "Registry",
@@ -139,8 +134,6 @@ __all__ = [
     "optional",
     "parse_module",
     "print_module",
-    "print_operation",
-    "run_passes",
     "uint8",
     "uint16",
     "uint32",

@@ -1,17 +1,18 @@
 """Where new operations go: an insertion point and a current source location.
 
-In: operations, one after the other. Out: the same, linked in order and stamped with the location of
-the source being translated.
+In: operations, one after the other, and arguments of their block. Out: the same, linked in order;
+operations are stamped with the location of the source being translated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.core import Block, Operation
+from tilenest.ir.core import Block, BlockArgument, Operation, Value
+from tilenest.ir.types import Type
 
 OpT = TypeVar("OpT", bound=Operation)
 
@@ -19,13 +20,12 @@ OpT = TypeVar("OpT", bound=Operation)
 class Builder:
     """Inserts operations at the end of a block or before an operation, stamping locations."""
 
-    __slots__ = ("before", "block", "location", "on_insert")
+    __slots__ = ("before", "block", "location")
 
     def __init__(self, block: Block, before: Operation | None = None) -> None:
         self.block = block
         self.before = before
         self.location: SourceLocation | None = None
-        self.on_insert: Callable[[Operation], None] | None = None
 
     @classmethod
     def before_op(cls, operation: Operation) -> Builder:
@@ -47,9 +47,15 @@ class Builder:
         if operation.location is None:
             operation.location = self.location
         self.block.insert(operation, self.before)
-        if self.on_insert is not None:
-            self.on_insert(operation)
         return operation
+
+    def add_argument(self, type_: Type, name: str | None = None) -> BlockArgument:
+        """A further argument of the block under construction."""
+        return self.block.add_argument(type_, name)
+
+    def order_arguments(self, arguments: Sequence[Value]) -> None:
+        """Give the arguments of the block under construction another order."""
+        self.block.order_arguments(arguments)
 
     @contextmanager
     def at_end(self, block: Block) -> Iterator[None]:

@@ -2,7 +2,8 @@
 
 Ordered parents own intrusive lists; a Value owns the list of its linked Uses. A detached operation
 keeps its Use objects but they sit in no use list: it takes part in no liveness or count until it is
-reinserted. Only the rewriter and the builder call the mutating methods from outside this file.
+reinserted. Passes change a module through the rewriter and add to it through builders, never by
+the mutating methods here. Capture and the language, which make a module, use these directly.
 """
 
 from __future__ import annotations
@@ -335,6 +336,14 @@ class Block(Node):
     def remove_argument(self, index: int) -> None:
         assert not self.arguments[index].has_uses
         del self.arguments[index]
+        for i, argument in enumerate(self.arguments):
+            argument.index = i
+
+    def order_arguments(self, arguments: Sequence[Value]) -> None:
+        """Put the arguments in this order."""
+        place = {argument: i for i, argument in enumerate(arguments)}
+        assert len(place) == len(self.arguments)
+        self.arguments.sort(key=lambda argument: place[argument])
         for i, argument in enumerate(self.arguments):
             argument.index = i
 

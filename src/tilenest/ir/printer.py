@@ -27,14 +27,6 @@ def print_module(module: ModuleContents, *, locations: bool = False) -> str:
     return printer.text()
 
 
-def print_operation(operation: Operation) -> str:
-    """One operation and its regions; values are named as in the text of the module."""
-    printer = _Printer(False)
-    printer.name_definitions(operation)
-    printer.operation(operation, 0)
-    return "\n".join([*printer.names.dim_declarations(), *printer.lines])
-
-
 def print_module_lines(module: ModuleContents) -> tuple[list[str], Mapping[Operation, int]]:
     """The lines of `print_module`, and the index of the first line of every operation."""
     printer = _Printer(False)
@@ -157,29 +149,6 @@ class _Printer:
             elif not field.has_default or text != attribute_text(field.default, self.names):
                 named.append(f"{field.name} = {text}")
         return leading, named
-
-    def name_definitions(self, operation: Operation) -> None:
-        """Give every value around an operation its name, as printing the module would."""
-        root: Operation | Function = operation
-        while isinstance(root, Operation) and (outer := root.parent_op or root.parent_function):
-            root = outer
-        if isinstance(root, Operation):
-            self._name_operation(root)
-        else:
-            self._name_region(root.region)
-
-    def _name_operation(self, op: Operation) -> None:
-        for value in [*op.results, *op.operands]:
-            self.names.value(value)
-        for region in op.regions:
-            self._name_region(region)
-
-    def _name_region(self, region: Region) -> None:
-        for block in region.blocks:
-            for argument in block.arguments:
-                self.names.value(argument)
-            for op in block.operations:
-                self._name_operation(op)
 
 
 def _call(

@@ -23,9 +23,10 @@ Dims = tuple[Dim, ...]
 def mma(a: Tile, b: Tile, c: Tile, ordered: bool = False) -> Tile:
     """c + a x b over the dims that a and b share and c lacks; c's dims and dtype.
 
-    The inputs have one dtype, whose numbers c's dtype holds: floats accumulate in a float dtype of
-    at least their width, integers in one of theirs. Each cell is a chain of fused multiply-adds
-    with k upwards; `ordered=True` demands that order on every target. An empty contraction gives c.
+    The inputs are converted to c's dtype, which holds all their numbers: floats of one dtype go
+    into that or a wider one, integers of any into an integer dtype. Each cell is a chain of fused
+    multiply-adds with k upwards; `ordered=True` demands that order on every target. An empty
+    contraction gives c.
     Raises ShapeError when the dims do not match and DTypeError when the dtypes do not.
     """
     session = current_session()
@@ -49,7 +50,7 @@ def mma(a: Tile, b: Tile, c: Tile, ordered: bool = False) -> Tile:
 def matmul(a: Tile, b: Tile) -> Tile:
     """The matrix product (..., M, K) x (..., K, N), kept in the dtype it is accumulated in.
 
-    That is float32 for floats of 16 bits, int32 for integers of 8 or 16, else the inputs' own. The
+    That is float32 for floats of 16 bits, int32 for integers of 8 or 16, else the wider one's. The
     last axis of a and the one before the last of b are one axis, or have one extent and at most one
     of them is a named axis; so are the leading ones, which are batch.
     """
@@ -69,7 +70,8 @@ def matmul(a: Tile, b: Tile) -> Tile:
     batch = [other if one.position is not None else one for one, other in pairs[1:]]
     kept = [*batch, a.dims[-2], b.dims[-1]]
     shape = tuple(dim if dim.position is None else dim.extent for dim in kept)
-    c = zeros(shape, accumulator_dtype(a.dtype))
+    wider = a.dtype if a.dtype.bits >= b.dtype.bits else b.dtype
+    c = zeros(shape, accumulator_dtype(wider))
     assert isinstance(c, Tile)
     contracted = _named(*pairs[0])
     left = (*c.dims[:-1], contracted)
@@ -125,11 +127,9 @@ def _named(one: Dim, other: Dim) -> Dim:
 
 
 def _check_dtypes(a: DType, b: DType, c: DType) -> None:
-    is_pair = a is b or (a.bits == b.bits == 8 and a.is_integer and b.is_integer)
-    is_held = (a.is_float and c.is_float) or (a.kind in "iu" and c.kind in "iu")
-    if not is_pair or not is_held or (c.bits <= a.bits and c is not a):
+    if not Mma.takes(a, b, c):
         raise DTypeError(
             f"tn.mma multiplies {a} and {b} into {c}",
-            remedy="give a and b one dtype and c an equal or wider one of its kind, as float16 "
-            "into float32 or int8 into int32",
+            remedy="give floats one dtype, and c one of its inputs' kind that holds all their "
+            "numbers: theirs or a wider one, as float16 into float32 or int8 and uint8 into int32",
         )

@@ -62,7 +62,13 @@ class HostNumbers(Sequence[int]):
     def __getitem__(self, place: int | slice) -> int | tuple[int, ...]:
         if isinstance(place, slice):
             return tuple(self[axis] for axis in range(*place.indices(len(self))))
-        axis = range(len(self))[place]
+        count = len(self)
+        if not -count <= place < count:
+            raise RankError(
+                f"axis {place} of an array with {count} axes",
+                remedy="count its axes from 0, or pass an array with more of them",
+            )
+        axis = place % count
         number = self._numbers[axis]
         if number is None:
             raise self._missing(axis)

@@ -4,9 +4,7 @@ Loops are opened outermost first. A dim's first loop runs over its extent in who
 the steps of its later loops, then on masked lanes; unrolled and vector loops become copies of the
 body. The first folded loop opens the accumulators: one per copy of the kept loops inside it, and
 partial ones where lanes or copies split a folded dim, which meet the seed in a fixed tree.
-Preconditions (the planner's): folded results of an op keep the same dims, kept dims occur outside
-the first folded loop and inside it only unrolled or vector, only a tree policy with a known merge
-splits a fold."""
+What a schedule must be for that, the verifier's rules OP38 and OP40 to OP43 say."""
 
 from __future__ import annotations
 

@@ -56,6 +56,6 @@ def _copies(
 
 def folded_dims(op: MapReducePost) -> frozenset[int]:
     """Loop dims that the folded results drop; all of them keep the same ones."""
-    kept = {op.spec(result).dims for result in op.folded_results}
+    kept = {frozenset(op.spec(result).dims) for result in op.folded_results}
     assert len(kept) <= 1, "folded results of one op keep the same dims"
     return frozenset(range(op.rank)).difference(*kept) if kept else frozenset()

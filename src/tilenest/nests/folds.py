@@ -26,7 +26,7 @@ def identity_of(merge: str, dtype: DType) -> bool | int | float:
     if merge in ("or", "xor"):
         return 0
     if dtype.is_float:
-        return math.inf if merge in ("minimum", "fmin") else -math.inf
+        return math.inf if merge == "minimum" else -math.inf
     low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
     high = (1 << (dtype.bits - 1)) - 1 if dtype.is_signed else (1 << dtype.bits) - 1
     if merge == "and":

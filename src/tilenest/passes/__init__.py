@@ -1,14 +1,14 @@
 """Candidate to Scheduled: the middle of the compiler, one page.
 
-In: a Candidate module and a machine. Out: the same module in Scheduled form, and the plan with the
-reasons. Each function below does one step in place on one function of the module.
+In: a Candidate module and a machine. Out: after all of `SCHEDULE_PASSES`, the same module in
+Scheduled form, and decisions with their reasons. Each pass does one step in place on one function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tilenest.decisions import Decision, Plan
+from tilenest.decisions import Decision
 from tilenest.ir import Function, Module, Rewriter
 from tilenest.machine import Machine
 from tilenest.passes.apply_schedules import apply_schedules
@@ -31,8 +31,9 @@ def _each(run: Callable[[Function, Rewriter], Iterable[Decision]], form: str | N
     """A step on functions that needs no machine; `form` is the form it leaves the module in."""
 
     def step(module: Module, _: Machine) -> list[Decision]:
-        decisions = [d for function in module.functions for d in run(function, Rewriter())]
-        module.form = form or module.form
+        rewriter = Rewriter()
+        decisions = [d for function in module.functions for d in run(function, rewriter)]
+        rewriter.set_form(module, form or module.form)
         return decisions
 
     return step
@@ -64,14 +65,6 @@ SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
 """Candidate to Scheduled, in order; every step leaves a module that runs."""
 
 
-def schedule(module: Module, machine: Machine) -> Plan:
-    """Take a module from Candidate to Scheduled form."""
-    plan = Plan()
-    for _, step in SCHEDULE_PASSES:
-        plan = plan.with_decisions(step(module, machine))
-    return plan
-
-
 __all__ = [
     "SCHEDULE_PASSES",
     "Step",
@@ -85,6 +78,5 @@ __all__ = [
     "lift",
     "lower_machine",
     "pack",
-    "schedule",
     "simplify_machine",
 ]

@@ -22,7 +22,8 @@ def apply_schedules(function: Function, machine: Machine, rewriter: Rewriter) ->
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         _prove_inputs(op, rewriter)
         if op.sched is None:
-            op.attributes["sched"], decision = plan_schedule(op, machine)
+            sched, decision = plan_schedule(op, machine)
+            rewriter.set_attribute(op, "sched", sched)
             decisions.append(decision)
     return decisions
 

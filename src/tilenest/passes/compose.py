@@ -170,7 +170,7 @@ class Composer:
         key = value, access.map.results, access.bounds, access.fill
         found = self._reads.get(key)
         if found is None:
-            found = self.block.add_argument(ScalarType(element_dtype(value.type)), value.name)
+            found = self.builder.add_argument(ScalarType(element_dtype(value.type)), value.name)
             self._reads[key] = found
             self._arguments.append(found)
             self.inputs.append(value)
@@ -179,7 +179,7 @@ class Composer:
 
     def state(self, type_: Type, name: str | None = None) -> Value:
         """A new state argument of the fold."""
-        argument = self.block.add_argument(type_, name)
+        argument = self.builder.add_argument(type_, name)
         self._states.append(argument)
         return argument
 
@@ -301,12 +301,7 @@ class Composer:
         pair = [*self._arguments, *self._states]
         if states_first:
             pair = [*self._states, *self._arguments]
-        head = self.block.arguments[: self.rank]
-        by_index = {argument: argument for argument in self.block.arguments}
-        tail = [by_index[value] for value in pair]  # type: ignore[index]  # they are arguments
-        self.block.arguments[:] = [*head, *tail]
-        for i, argument in enumerate(self.block.arguments):
-            argument.index = i
+        self.builder.order_arguments([*self.block.arguments[: self.rank], *pair])
         return self.block
 
     def shared(self, accesses: Sequence[Access]) -> tuple[Access, ...]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from tilenest.analysis import offset_step
 from tilenest.dialects import Access, Constant, MapReducePost, ResultSpec
-from tilenest.ir import INDEX, Block, Builder, Function, Rewriter
+from tilenest.ir import INDEX, Block, Function, Rewriter
 from tilenest.layouts import Const, DimRef, IndexExpr
 from tilenest.records import replace
 
@@ -58,8 +58,9 @@ def _drop_unit_dims(op: MapReducePost, rewriter: Rewriter) -> None:
 def _drop_index(block: Block, position: int, rewriter: Rewriter) -> None:
     argument = block.arguments[position]
     if argument.has_uses:
-        builder = Builder(block, block.operations.first)
-        zero = builder.insert(Constant(value=0, result_types=[INDEX]))
+        first = block.operations.first
+        assert first is not None
+        zero = rewriter.insert_before(Constant(value=0, result_types=[INDEX]), first)
         rewriter.replace_all_uses(argument, zero.result)
     rewriter.remove_argument(block, position)
 
@@ -75,7 +76,8 @@ def _reshape(
     for group in _GROUPS:
         name = f"{group}_access"
         accesses: tuple[Access, ...] = op.attributes[name]
-        op.attributes[name] = tuple(_over(access, dims, len(extents)) for access in accesses)
+        moved = tuple(_over(access, dims, len(extents)) for access in accesses)
+        rewriter.set_attribute(op, name, moved)
     rewriter.set_attribute(op, "extents", tuple(extents))
     rewriter.set_attribute(op, "specs", specs)
 

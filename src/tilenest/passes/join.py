@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from tilenest.decisions import Decision
 from tilenest.dialects import Access, MapReducePost, ResultSpec
 from tilenest.ir import (
+    Builder,
     Function,
     Region,
     Rewriter,
@@ -131,9 +132,7 @@ def _permuted_post(region: Region, op: MapReducePost, dims: Sequence[int]) -> Re
     copy = clone_region(region, {})
     arguments = copy.block.arguments
     head = [arguments[dims.index(d)] for d in range(op.rank)]
-    arguments[: op.rank] = head
-    for i, argument in enumerate(arguments):
-        argument.index = i
+    Builder(copy.block).order_arguments([*head, *arguments[op.rank :]])
     return copy
 
 

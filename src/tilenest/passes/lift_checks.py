@@ -228,9 +228,10 @@ def hoist_checks(op: Reduce, rewriter: Rewriter) -> None:
         return
     block = Block([INDEX] * op.rank)
     values = dict[Value, Value](zip(body.arguments, block.arguments, strict=False))
+    builder = Builder(block)
     for inner in needed:
-        block.append(clone_operation(inner, values))
-    block.append(Yield(values=[]))
+        builder.insert(clone_operation(inner, values))
+    builder.insert(Yield(values=[]))
     loop = Serial(
         lower=op.lower, upper=op.upper, step=op.step, initial=[], regions=[Region([block])]
     )

@@ -13,7 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import constant_of, is_defined_above, known_merges, trip_counts
+from tilenest.analysis import (
+    TREE_POLICIES,
+    constant_of,
+    is_defined_above,
+    known_merges,
+    trip_counts,
+)
 from tilenest.dialects import (
     Access,
     Apply,
@@ -39,7 +45,6 @@ from tilenest.layouts import DimRef, IndexExpr, as_index_expr
 from tilenest.passes.compose import Composer
 from tilenest.passes.pieces import FoldedResult, insert_fold
 
-_TREES = ("unordered_tree", "ordered_tree")
 _SCALAR_OPS = (Apply, Cast, Bitcast, Constant)
 
 
@@ -118,7 +123,7 @@ class _Fold:
             place = [DimRef(d) for d in kept] if isinstance(seed.type, TileType) else []
             access = Access(composer.map(place))
             # A right fold is a left fold whose maps count down; a tree may always be a chain.
-            is_tree = op.policy in _TREES and None not in merges
+            is_tree = op.policy in TREE_POLICIES and None not in merges
             policy = op.policy if is_tree else "fold_left"
             results.append(FoldedResult(kept, policy, merge, seed, access))
         types = [op.results[i].type for i in self.group]

@@ -43,6 +43,7 @@ from tilenest.ir import (
     Function,
     Module,
     Operation,
+    Rewriter,
     Type,
     Value,
     ViewType,
@@ -66,16 +67,21 @@ def lower_machine(module: Module) -> Module:
 
 def _lower_main(function: Function, machine: Module) -> None:
     types: list[Type] = []
+    noalias: list[bool] = []
+    groups = function.attributes.get("alias_groups") or tuple(range(len(function.arguments)))
     for argument in function.arguments:
         if isinstance(argument.type, ViewType):
-            types.extend([POINTER, *[INDEX] * (2 * argument.type.rank)])
+            rank = argument.type.rank
+            types.extend([POINTER, *[INDEX] * (2 * rank)])
+            is_alone = groups.count(groups[argument.index]) == 1
+            noalias.extend([is_alone, *[False] * (2 * rank)])
         else:
             types.append(argument.type)
-    main = machine.add(Function(function.name, [*types, POINTER], (), function.attributes))
+            noalias.append(False)
+    attributes = {**function.attributes, "noalias": (*noalias, True)}
+    main = machine.add(Function(function.name, [*types, POINTER], (), attributes))
     lowering = _FunctionLowering(machine, main, main.arguments[-1], is_main=True)
-    groups = function.attributes.get("alias_groups") or tuple(range(len(function.arguments)))
     position = 0
-    noalias: list[bool] = []
     for i, argument in enumerate(function.arguments):
         first = main.arguments[position]
         first.name = argument.name
@@ -87,15 +93,12 @@ def _lower_main(function: Function, machine: Module) -> None:
             dtype = argument.type.dtype
             lowering.addresses[argument] = Address(first, dtype, extents, strides)
             lowering.storages[argument] = ("argument", groups[i])
-            noalias.extend([groups.count(groups[i]) == 1, *[False] * (2 * rank)])
             position += 1 + 2 * rank
         else:
             lowering.scalars[argument] = first
-            noalias.append(False)
             position += 1
-    main.attributes["noalias"] = (*noalias, True)
     lowering.block(function.body)
-    main.attributes["scratch_bytes"] = lowering.scratch_peak
+    Rewriter().set_function_attribute(main, "scratch_bytes", lowering.scratch_peak)
 
 
 def _known(static: Sequence[int | None], dynamic: Sequence[Value]) -> tuple[Index, ...]:

@@ -83,8 +83,9 @@ def insert_fold(
 def identity_post(rank: int, state: Type) -> Region:
     """The epilogue that stores the final state."""
     block = Block([INDEX] * rank)
-    value = block.add_argument(ScalarType(element_dtype(state)))
-    block.append(Yield(values=[value]))
+    builder = Builder(block)
+    value = builder.add_argument(ScalarType(element_dtype(state)))
+    builder.insert(Yield(values=[value]))
     return Region([block])
 
 

@@ -34,9 +34,9 @@ def serialize_pipelines(function: Function, rewriter: Rewriter) -> list[Decision
 def _inline_stages(op: Pipeline, rewriter: Rewriter) -> None:
     """A serial loop whose body is the stages one after the other."""
     body = Block()
-    for argument in op.body.arguments:
-        body.add_argument(argument.type, argument.name)
     builder = Builder(body)
+    for argument in op.body.arguments:
+        builder.add_argument(argument.type, argument.name)
     arguments: list[Value] = list(body.arguments)
     yields: list[Value] = []
     for region in op.regions:

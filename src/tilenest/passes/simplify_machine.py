@@ -20,7 +20,7 @@ from tilenest.dialects import (
     ReduceLanes,
     Splat,
 )
-from tilenest.ir import Block, Module, Operation, Value
+from tilenest.ir import Block, Module, Operation, Rewriter, Value
 
 _PURE = (Apply, Bitcast, Cast, Constant, LaneMask, Lanes, Offset, ReduceLanes, Splat)
 Known = dict[tuple[object, ...], Operation]
@@ -28,13 +28,14 @@ Known = dict[tuple[object, ...], Operation]
 
 def simplify_machine(module: Module) -> None:
     """Merge equal pure operations, hoist invariants, drop what nothing uses."""
+    rewriter = Rewriter()
     for function in module.functions:
-        _merge(function.body, [{}])
-        _hoist(function.body)
-        _drop_unused(function.body)
+        _merge(function.body, [{}], rewriter)
+        _hoist(function.body, rewriter)
+        _drop_unused(function.body, rewriter)
 
 
-def _merge(block: Block, scopes: list[Known]) -> None:
+def _merge(block: Block, scopes: list[Known], rewriter: Rewriter) -> None:
     for op in block.operations:
         if isinstance(op, _PURE):
             key = _key(op)
@@ -42,12 +43,11 @@ def _merge(block: Block, scopes: list[Known]) -> None:
             if found is None:
                 scopes[-1][key] = op
             else:
-                op.result.replace_all_uses_with(found.result)
-                op.erase()
+                rewriter.replace_op(op, [found.result])
             continue
         for region in op.regions:
             for nested in region.blocks:
-                _merge(nested, [*scopes, {}])
+                _merge(nested, [*scopes, {}], rewriter)
 
 
 def _key(op: Operation) -> tuple[object, ...]:
@@ -55,31 +55,28 @@ def _key(op: Operation) -> tuple[object, ...]:
     return (type(op), op.result.type, tuple(op.operands), attributes)
 
 
-def _hoist(block: Block) -> None:
+def _hoist(block: Block, rewriter: Rewriter) -> None:
     for op in block.operations:
         for region in op.regions:
             for nested in region.blocks:
-                _hoist(nested)
+                _hoist(nested, rewriter)
         if isinstance(op, For):
-            _hoist_from(op)
+            _hoist_from(op, rewriter)
 
 
-def _hoist_from(loop: For) -> None:
+def _hoist_from(loop: For, rewriter: Rewriter) -> None:
     inside: set[Value] = set(loop.body.arguments)
-    target = loop.parent
-    assert target is not None
     for op in loop.body.operations:
         if isinstance(op, _PURE) and not any(value in inside for value in op.operands):
-            op.detach()
-            target.insert(op, loop)
+            rewriter.move_before(op, loop)
         else:
             inside.update(op.results)
 
 
-def _drop_unused(block: Block) -> None:
+def _drop_unused(block: Block, rewriter: Rewriter) -> None:
     for op in reversed(block.operations):
         for region in op.regions:
             for nested in region.blocks:
-                _drop_unused(nested)
+                _drop_unused(nested, rewriter)
         if isinstance(op, _PURE) and not op.result.has_uses:
-            op.erase()
+            rewriter.erase(op)

@@ -11,6 +11,7 @@ from tilenest.verify.execution import EXECUTION_RULES
 from tilenest.verify.forms import FORM_RULES
 from tilenest.verify.loops import LOOP_RULES
 from tilenest.verify.scalars import SCALAR_RULES
+from tilenest.verify.schedules import SCHEDULE_RULES
 from tilenest.verify.tensors import TENSOR_RULES
 from tilenest.verify.tiles import TILE_RULES
 
@@ -20,6 +21,7 @@ OP_RULES = (
     *TILE_RULES,
     *TENSOR_RULES,
     *LOOP_RULES,
+    *SCHEDULE_RULES,
     *FORM_RULES,
 )
 

@@ -183,11 +183,11 @@ def _mma(op: Mma) -> Findings:
         return
     yield from expect_types("results", types_of(op.results), [types[2]])
     a, b, c = tiles
-    is_family = a.dtype.is_float == c.dtype.is_float and c.dtype.bits >= a.dtype.bits
-    if a.dtype is not b.dtype or a.dtype.kind not in "fiu" or not is_family:
+    if not Mma.takes(a.dtype, b.dtype, c.dtype):
         yield (
             f"multiplies {a.dtype.text} by {b.dtype.text} into {c.dtype.text}",
-            "use one dtype for both factors and at least its width for the accumulator",
+            "use floats of one dtype, or integers, and an accumulator of their kind that holds "
+            "all their numbers",
         )
     shared = set(a.dims) & set(b.dims)
     if not shared - set(c.dims):

@@ -1,8 +1,6 @@
-"""The rewriter: what each edit does, what it refuses, whom it tells; passes in a row."""
+"""The rewriter and the builder: what each edit does, and what it refuses."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import pytest
 
@@ -12,18 +10,14 @@ from tilenest.errors import SourceLocation
 from tilenest.ir import (
     BOOL,
     INDEX,
-    Change,
-    ChangeKind,
-    Function,
-    Module,
+    Block,
+    Builder,
     Operation,
-    PassRecord,
     Rewriter,
     ScalarType,
     float32,
     operand,
     print_module,
-    run_passes,
     verify,
 )
 
@@ -40,41 +34,13 @@ def test_insertions_inherit_the_location_of_their_anchor() -> None:
     anchor = find(module, Load)
     anchor.location = PLACE
     before = rewriter.insert_before(constant(1), anchor)
-    after = rewriter.insert_after(constant(2), anchor)
+    after = rewriter.builder_after(anchor).insert(constant(2))
     assert (before.location, after.location) == (PLACE, PLACE)
     assert (before.next, after.previous) == (anchor, anchor)
     elsewhere = SourceLocation("h.py", 1, 1, 2, "f", "x")
     kept = constant(3)
     kept.location = elsewhere
     assert rewriter.insert_before(kept, anchor).location is elsewhere
-    assert verify(module) == []
-
-
-def test_insertion_at_the_end_of_a_region_inherits_from_its_owner() -> None:
-    module = good()
-    branch = find(module, If)
-    branch.location = PLACE
-    block = branch.regions[0].block
-    block.terminator.erase()
-    rewriter = Rewriter()
-    inserted = rewriter.insert_at_end(constant(1), block)
-    rewriter.insert_at_end(Yield(values=[inserted.result]), block)
-    assert inserted.location is PLACE
-    assert verify(module) == []
-
-
-def test_builders_of_the_rewriter_tell_it() -> None:
-    module = good()
-    rewriter = Rewriter()
-    anchor = find(module, Load)
-    anchor.location = PLACE
-    for builder in (rewriter.builder_before(anchor), rewriter.builder_after(anchor)):
-        assert builder.insert(constant(1)).location is PLACE
-    block = find(module, If).regions[0].block
-    terminator = block.terminator
-    terminator.detach()
-    rewriter.builder_at_end(block).insert(terminator)
-    assert rewriter.changes == 3
     assert verify(module) == []
 
 
@@ -100,7 +66,7 @@ def test_replacing_refuses_other_types_and_counts() -> None:
     for values in ([condition], [], [find(module, Constant).result] * 2):
         with pytest.raises(AssertionError, match="cannot replace"):
             rewriter.replace_op(find(module, Apply), values)
-    assert (print_module(module), rewriter.changes) == (before, 0)
+    assert print_module(module) == before
 
 
 def test_erasing_refuses_used_results() -> None:
@@ -146,16 +112,15 @@ def test_operands_and_attributes_change_in_place() -> None:
 def test_moves_keep_the_uses() -> None:
     module = good()
     rewriter = Rewriter()
-    constant_op, sum_, load = find(module, Constant), find(module, Apply), find(module, Load)
+    sum_, load = find(module, Apply), find(module, Load)
     uses = list(sum_.operand_uses)
     rewriter.move_before(load, find(module, Return))
-    rewriter.move_after(sum_, constant_op)
-    assert (constant_op.next, sum_.operand_uses) == (sum_, uses)
+    rewriter.move_before(sum_, load)
+    assert (load.previous, sum_.operand_uses) == (sum_, uses)
+    rewriter.move_before(sum_, find(module, If))
     inner = find(module, Apply, 1)
-    rewriter.move_after(inner, sum_)
+    rewriter.move_before(inner, find(module, If))
     assert inner.parent is sum_.parent
-    rewriter.move_to_end(load, module.function("main").body)
-    rewriter.move_before(load, find(module, Return))
     assert verify(module) == []
 
 
@@ -166,92 +131,42 @@ def test_moves_into_the_own_region_are_refused() -> None:
         Rewriter().move_before(branch, find(module, Yield))
     with pytest.raises(AssertionError):
         Rewriter().move_before(branch, branch)
+    assert verify(module) == []
+
+
+def test_a_loop_takes_over_the_regions_of_what_it_replaces() -> None:
+    module = good()
+    old = find(module, If)
+    old.location = PLACE
+    types = [result.type for result in old.results]
+    users = [list(result.users) for result in old.results]
+    body, place = old.regions[0].block, old.next
+    fresh = Rewriter().replace_keeping_regions(If(condition=old.condition, result_types=types), old)
+    assert fresh.regions[0].block is body
+    assert (fresh.next, fresh.location) == (place, PLACE)
+    assert [list(result.users) for result in fresh.results] == users
+    assert (old.parent, old.regions) == (None, [])
+    assert verify(module) == []
+
+
+def test_a_builder_orders_the_arguments_it_made() -> None:
+    block = Block([INDEX])
+    builder = Builder(block)
+    first, second = builder.add_argument(BOOL, "p"), builder.add_argument(INDEX, "q")
+    builder.order_arguments([block.arguments[0], second, first])
+    assert [argument.name for argument in block.arguments] == [None, "q", "p"]
+    assert [argument.index for argument in block.arguments] == [0, 1, 2]
     with pytest.raises(AssertionError):
-        Rewriter().move_after(branch, branch)
-    assert verify(module) == []
+        builder.order_arguments([first, first, second])
 
 
-def test_a_block_is_inlined_before_its_owner() -> None:
+def test_functions_and_modules_are_marked() -> None:
     module = good()
     rewriter = Rewriter()
-    branch = find(module, If)
-    inner = find(module, Apply, 1)
-    values = rewriter.inline_block_before(branch.regions[0].block, [], branch)
-    assert values == [inner.result]
-    rewriter.replace_op(branch, values)
-    assert inner.parent is module.function("main").body
-    assert verify(module) == []
-
-
-def test_inlined_arguments_become_the_given_values() -> None:
-    module = good()
-    rewriter = Rewriter()
-    branch = find(module, If)
-    block = branch.regions[0].block
-    argument = rewriter.add_argument(block, INDEX, "k")
-    rewriter.set_operand(find(module, Apply, 1), 0, argument)
-    with pytest.raises(AssertionError, match="cannot stand for"):
-        rewriter.inline_block_before(block, [module.function("main").arguments[2]], branch)
-    given = find(module, Constant).result
-    rewriter.inline_block_before(block, [given], branch)
-    assert find(module, Apply, 1).arguments[0] is given
-    rewriter.remove_argument(block, 0)
-    assert block.arguments == []
-
-
-def test_listeners_hear_every_change() -> None:
-    module = good()
-    rewriter = Rewriter()
-    heard: list[Change] = []
-    rewriter.subscribe(heard.append)
-    load = find(module, Load)
-    inserted = rewriter.insert_before(constant(1), load)
-    rewriter.set_attribute(load, "bounds", "check")
-    rewriter.move_after(inserted, load)
-    rewriter.erase(inserted)
-    rewriter.replace_all_uses(find(module, Apply).result, module.function("main").arguments[1])
-    function = rewriter.add_function(module, Function("third"))
-    rewriter.remove_function(module, function)
-    kinds = [change.kind for change in heard]
-    assert kinds[:4] == [
-        ChangeKind.INSERTED,
-        ChangeKind.ATTRIBUTES,
-        ChangeKind.MOVED,
-        ChangeKind.ERASED,
-    ]
-    assert kinds[4:-2] == [ChangeKind.OPERANDS] * 3
-    assert kinds[-2:] == [ChangeKind.FUNCTIONS] * 2
-    assert rewriter.changes == len(heard)
-    assert verify(module) == []
-
-
-@dataclass(frozen=True, slots=True)
-class Rename:
-    """Makes every scalar function another one."""
-
-    to: str
-
-    @property
-    def name(self) -> str:
-        return f"rename to {self.to}"
-
-    def run(self, module: Module, rewriter: Rewriter) -> None:
-        for op in module.walk():
-            if isinstance(op, Apply):
-                rewriter.set_attribute(op, "function", self.to)
-
-
-def test_passes_run_in_order_and_the_caller_sees_each() -> None:
-    module = good()
-    seen: list[tuple[str, str]] = []
-
-    def after(module: Module, record: PassRecord) -> None:
-        seen.append((record.name, find(module, Apply).function))
-
-    records = run_passes(module, [Rename("sub"), Rename("mul")], Rewriter(), after)
-    assert seen == [("rename to sub", "sub"), ("rename to mul", "mul")]
-    assert [record.changes for record in records] == [2, 2]
-    assert all(record.seconds >= 0 for record in records)
+    rewriter.set_function_attribute(module.function("main"), "scratch_bytes", 64)
+    rewriter.set_form(module, "scheduled")
+    assert module.function("main").attributes["scratch_bytes"] == 64
+    assert module.form == "scheduled"
 
 
 def test_fields_may_not_hide_members() -> None:

@@ -34,7 +34,6 @@ from tilenest.ir import (
     float32,
     parse_module,
     print_module,
-    print_operation,
 )
 
 REGISTRY = registry()
@@ -97,20 +96,6 @@ def test_how_a_module_looks() -> None:
 
 def test_modules_built_twice_print_alike() -> None:
     assert print_module(small_module()) == print_module(small_module())
-
-
-def test_an_operation_prints_with_the_names_of_its_module() -> None:
-    module = small_module()
-    load = next(op for op in module.walk() if isinstance(op, Load))
-    assert print_operation(load) == (
-        'dim %d0 "m" = 96\n'
-        '%2 = tile.load(%A, [%i, %i], other = %i_1, bounds = "assume") : tile<f32, %d0, %d0>'
-    )
-
-
-def test_a_detached_operation_prints() -> None:
-    constant = Constant(value=3, result_types=[INDEX])
-    assert print_operation(constant) == "%0 = scalar.constant 3 : index"
 
 
 def test_long_lines_have_an_item_a_line() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.language.building import (
+    Array,
     build,
     evaluate,
     find,
@@ -19,8 +21,19 @@ from tests.unit.language.building import (
 )
 from tilenest import ir
 from tilenest import language as tn
-from tilenest.dialects import Mma, Reindex
+from tilenest.dialects import Mma, Reindex, Return
 from tilenest.errors import DTypeError, ShapeError
+from tilenest.verify import diagnose_module
+
+M, N, K, OTHER = (tn.axis(name, 3) for name in "mnko")
+
+
+def assert_product(actual: Array, a: Array, b: Array, c: Array) -> None:
+    """k fused steps in float32 round k times, each by at most half an epsilon of what c and the
+    products amount to; twice that also pays for the terms of second order."""
+    a, b, c = (x.astype(np.float64) for x in (a, b, c))
+    bound = a.shape[1] * np.finfo(np.float32).eps * (np.abs(c) + np.abs(a) @ np.abs(b))
+    assert (np.abs(actual - (a @ b + c)) <= bound).all()
 
 
 def test_axes_match_by_identity_in_any_order() -> None:
@@ -36,13 +49,9 @@ def test_axes_match_by_identity_in_any_order() -> None:
 
 def test_plain_extents_match_by_position() -> None:
     x, y, z = random_array(3, 4), random_array(4, 5), random_array(3, 5)
-    exact = x.astype(np.float64) @ y + z
-    np.testing.assert_allclose(evaluate(tn.mma, x, y, z), exact, rtol=1e-5)
+    assert_product(evaluate(tn.mma, x, y, z), x, y, z)
     square = random_array(4, 4)
-    exact = square.astype(np.float64) @ square + square
-    np.testing.assert_allclose(
-        evaluate(lambda a: tn.mma(a, a, a), square), exact, rtol=1e-5, atol=1e-6
-    )
+    assert_product(evaluate(lambda a: tn.mma(a, a, a), square), square, square, square)
 
 
 def test_plain_extents_beside_axes() -> None:
@@ -78,8 +87,37 @@ def test_narrow_inputs_accumulate_wide() -> None:
     assert result.dtype == np.int32
     half = random_array(3, 3, dtype=np.float16)
     result = evaluate(tn.matmul, half, half)
-    np.testing.assert_allclose(result, half.astype(np.float64) @ half, rtol=1e-5, atol=1e-6)
+    assert_product(result, half, half, np.zeros((3, 3), np.float32))
     assert result.dtype == np.float32
+
+
+def holds(accumulator: ir.DType, factor: ir.DType) -> bool:
+    """Whether NumPy converts every number of `factor` safely within its kind."""
+    is_kind = factor.is_float == accumulator.is_float
+    if ir.bfloat16 in (factor, accumulator):
+        return is_kind and (accumulator is factor or accumulator.bits > factor.bits)
+    return is_kind and np.can_cast(factor.name, accumulator.name, casting="safe")
+
+
+NUMBERS = [dtype for dtype in ir.DTYPES if dtype not in (ir.bool_, ir.index)]
+
+
+@pytest.mark.parametrize("accumulator", NUMBERS, ids=str)
+def test_the_accumulator_holds_what_both_inputs_hold(accumulator: ir.DType) -> None:
+    for a, b in itertools.product(NUMBERS, NUMBERS):
+        is_fit = holds(accumulator, a) and holds(accumulator, b) and (a is b or a.is_integer)
+        assert Mma.takes(a, b, accumulator) == is_fit, (a, b)
+    assert not Mma.takes(ir.bool_, ir.bool_, accumulator)
+    assert not Mma.takes(ir.index, ir.index, accumulator)
+
+
+def test_products_of_two_integer_dtypes_are_sound_ir() -> None:
+    with open_session() as (session, _):
+        int8, uint8 = zeros(M, K, dtype=ir.int8), zeros(K, N, dtype=ir.uint8)
+        tn.mma(int8, uint8, zeros(M, N, dtype=ir.int32))
+        assert tn.matmul(int8, zeros(K, N, dtype=ir.int64)).dtype is ir.int64
+        session.insert(Return())
+    assert diagnose_module(session.module) == []
 
 
 def test_matmul_matches_numpy() -> None:
@@ -96,9 +134,6 @@ def test_matmul_of_axes() -> None:
         assert tn.matmul(zeros(m, k), zeros(k, n)).dims == (m, n)
         assert tn.matmul(zeros(m, 3), zeros(k, n)).dims == (m, n)
         assert tn.matmul(zeros(m, k), zeros(n, k).T).dims == (m, n)
-
-
-M, N, K, OTHER = (tn.axis(name, 3) for name in "mnko")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +157,16 @@ M, N, K, OTHER = (tn.axis(name, 3) for name in "mnko")
         (
             lambda: tn.mma(zeros(M, K, dtype=ir.int8), zeros(K, N, dtype=ir.int8), zeros(M, N)),
             DTypeError,
-            "of its kind",
+            "inputs' kind",
+        ),
+        (
+            lambda: tn.mma(
+                zeros(M, K, dtype=ir.int16),
+                zeros(K, N, dtype=ir.uint16),
+                zeros(M, N, dtype=ir.int16),
+            ),
+            DTypeError,
+            "all their numbers",
         ),
         (lambda: tn.matmul(zeros(M, K), zeros(OTHER, N)), ShapeError, "cannot match"),
         (lambda: tn.matmul(zeros(3), zeros(3)), ShapeError, "at least 2"),

@@ -21,7 +21,6 @@ FUNCTIONS: dict[str, tuple[Expansion, Reference, float]] = {
     "tanh": (math_exp.tanh, np.tanh, 1.5),
     "log": (math_log.log, np.log, 1.0),
     "log2": (math_log.log2, np.log2, 1.15),
-    "log10": (math_log.log10, np.log10, 1.05),
     "log1p": (math_log.log1p, np.log1p, 1.6),
     "erf": (math_erf.erf, np.vectorize(math.erf, [float]), 1.15),
     "sin": (math_trig.sin, np.sin, 1.6),

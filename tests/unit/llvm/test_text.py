@@ -220,7 +220,7 @@ def test_gather_and_scatter() -> None:
     np.testing.assert_array_equal(out, [3, 6, 9, 0, 6, 0, -1, 3])
 
 
-def test_atomics_switch_tables_and_strings() -> None:
+def test_atomics_tables_and_strings() -> None:
     module, f, (out,) = begin(1)
     table = module.constant_table("table", "i64", [10, 20, 30])
     text, again = module.string("hi"), module.string("hi")
@@ -232,7 +232,7 @@ def test_atomics_switch_tables_and_strings() -> None:
     old = f.atomicrmw("add", third, constant(I64, 5), "seq_cst")
     found, done = f.cmpxchg(third, f.add(old, 5), 100, "acq_rel", "monotonic")
     one, other, after = f.block("case"), f.block("case"), f.block("after")
-    f.switch(f.zext(done, "i32"), other, [(1, one)])
+    f.branch_if(done, one, other)
     f.begin(one)
     f.branch(after)
     f.begin(other)
@@ -274,20 +274,18 @@ def test_declarations_appear_once_and_not_for_what_is_defined() -> None:
     text = module.render()
     assert text.count("declare float @llvm.sqrt.f32(float)") == 1
     assert "declare float @helper" not in text
-    assert module.declared == {"cosf"}
+    assert "declare float @cosf(float)" in text
     assert module.defines("helper") and not module.defines("cosf")
 
 
 def test_equal_modules_have_equal_text() -> None:
     def write() -> str:
         module, f, (out,) = begin(1)
-        f.store(zero(FLOAT.with_lanes(4)), out, align=4, nontemporal=True)
-        f.prefetch(out, write=True)
+        f.store(zero(FLOAT.with_lanes(4)), out, align=4)
         f.ret()
         return module.render()
 
     assert write() == write()
-    assert "!nontemporal !0" in write()
 
 
 def test_bfloat16_has_no_llvm_type() -> None:

@@ -66,6 +66,13 @@ def test_products_are_blocked_in_every_dtype(operand: DType, accumulator: DType)
     assert any(op.schedule().preset == "register_blocked" for op in found.work)
 
 
+def test_products_convert_each_integer_dtype() -> None:
+    a = numbers(int8, 11, 9)
+    b = np.random.default_rng(0).integers(0, 256, (9, 37)).astype(np.uint8)
+    found = run_stepwise(product, [a, b, np.full((11, 37), 77, np.int32)], {"accumulator": int32})
+    np.testing.assert_array_equal(found.arguments[2], a.astype(np.int64) @ b.astype(np.int64))
+
+
 def integer_sum(X: Any, Y: Any, *, policy: Any) -> None:
     M, N = X.shape
     m, n = tn.axis("m", M), tn.axis("n", N)

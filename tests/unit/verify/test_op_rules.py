@@ -4,185 +4,78 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.verify.modules import GOOD, SCHEDULED
 from tilenest.dialects import registry
 from tilenest.errors import VerifyError
 from tilenest.ir import Module, parse_module, verify
 from tilenest.verify import OP_RULES, diagnose_module, verify_module
 
-CANDIDATE = """
-module "candidate"
-dim %d0 "m" = 8
-dim %d1 "n" = 16
-dim %d2 "k" = 4
-
-func @main(
-    %A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index, %p: bool, %h: i32, %q: view<f16, [?], [1]>
-) -> f32 {
-  %c0 = scalar.constant 0 : index
-  %c1 = scalar.constant 1 : index
-  %tiny = scalar.constant 0.5 : bf16
-  %small = scalar.constant 65504.0 : f16
-  %byte = scalar.constant 255 : u8
-  %yes = scalar.constant true : bool
-  %not_a_number = scalar.constant nan : f16
-  %e = view.extent(%A, axis = 1) : index
-  %s = view.stride(%A, axis = 0) : index
-  %sum = scalar.apply "add"(%e, %s) : index
-  %less = scalar.apply "lt"(%e, %s) : bool
-  %picked = scalar.apply "where"(%less, %e, %s) : index
-  %wide = scalar.cast(%h) : f64
-  %bits = scalar.bitcast(%h) : f32
-  %r = exec.if(%less) : f32 {
-    exec.yield(%x)
-  } {
-    exec.yield(%bits)
-  }
-  %one = tile.load(%A, [%c0, %c1], other = %x, mask = %p) : f32
-  exec.parallel(lower = [%c0, %c0], upper = [%n, %e], step = [%c1, %c1]) { |%i: index, %j: index|
-    %a = tile.load(%A, [%i, %j], other = %x, bounds = "check") : tile<f32, %d0, %d2>
-    %b = tile.load(%A, [%i, %j]) : tile<f32, %d2, %d1>
-    %zero = tile.map : tile<f32, %d0, %d1> { |%0: index, %1: index|
-      exec.yield(%x)
-    }
-    %acc = exec.serial(lower = [%c0], upper = [%n], step = [%c1], initial = [%zero])
-        : tile<f32, %d0, %d1> { |%2: index, %in: tile<f32, %d0, %d1>|
-      %next = tile.mma(%a, %b, %in) : tile<f32, %d0, %d1>
-      exec.yield(%next)
-    }
-    %piped = exec.pipeline(lower = [%c0], upper = [%n], step = [%c1], initial = [%x], window = 2,
-        stage_names = ["load", none]) : f32 { |%3: index, %in: f32|
-      exec.yield(%3, %yes)
-    } { |%4: index, %in: f32, %handed: index, %flag: bool|
-      exec.yield(%in)
-    }
-    %total = exec.reduce(lower = [%c0], upper = [%n], step = [%c1], initial = [%x],
-        policy = "fold_left") : f32 { |%5: index, %in: f32|
-      %more = scalar.apply "add"(%in, %x) : f32
-      exec.yield(%more)
-    }
-    %row = tile.load(%A, [%i, %j]) : tile<f32, 1, %d1>
-    %y = tile.map(%acc, %total, %row) : tile<f32, %d0, %d1, 1@1> {
-        |%6: index, %7: index, %8: index, %u: f32, %v: f32, %w: f32|
-      %product = scalar.apply "mul"(%u, %v) : f32
-      exec.yield(%product)
-    }
-    %t = tile.reindex(%acc, [%i], map = (d0, d1)[s0] -> (d1, d0 + s0)) : tile<f32, %d1, %d0>
-    %mask = tile.map : tile<bool, %d1> { |%9: index|
-      exec.yield(%p)
-    }
-    tile.store(%A, [%i, %j], %t, mask = %mask, dims = [%d1, %d0])
-    tile.store(%A, [%i, %j], %x)
-    exec.yield
-  }
-  func.return(%r)
-}
-"""
-
-LIFTED = """
-module "lifted"
-dim %d0 "m" = 8
-dim %d1 "n" = 16
-
-func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
-  %square, %row = tensor.map_reduce_post(
-      inputs = [%A, %x], seeds = [%x], posts = [%x], symbols = [%n], upper = [%n],
-      extents = [8, 16], clipped = [1],
-      input_access = [
-        #access<map = (d0, d1)[s0] -> (d0 + s0, d1), bounds = "zero">,
-        #access<map = (d0, d1)[s0] -> ()>],
-      seed_access = [#access<map = (d0, d1)[s0] -> ()>],
-      post_access = [#access<map = (d0, d1)[s0] -> ()>],
+OUTER_FIRST = '#loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">]>'
+SCHED = "\n      sched = #sched<loops = [\n        "
+TREE = f'"unordered_tree", merge = "add">],{SCHED}{OUTER_FIRST}'
+UNROLLED = (
+    "#loop<dim = 0, step = 1>, #loop<dim = 1, step = 4>, "
+    '#loop<dim = 1, step = 1, policy = "unrolled">'
+)
+FOLD_OF_ROWS = (
+    "output_access = [#access<map = (d0, d1) -> (d0)>],\n"
+    f"      specs = [#result_spec<dims = [0], policy = {TREE}"
+)
+BOTH_FOLDED = (
+    FOLD_OF_ROWS,
+    "output_access = [#access<map = (d0, d1) -> (0)>],\n"
+    '      specs = [#result_spec<dims = [], policy = "fold_left", merge = "add">],'
+    f"{SCHED}#loop<dim = 1, step = 1>, #loop<dim = 0, step = 1>]>",
+)
+"""one cell, columns first"""
+FOLD = SCHEDULED[SCHEDULED.index("      inputs = [%t]") : SCHEDULED.index("  func.return")]
+TWO_FOLDS = (
+    FOLD,
+    """      inputs = [%t], seeds = [%x, %x], outputs = [%sums, %sums], extents = [8, 8],
+      input_access = [#access<map = (d0, d1) -> (d0, d1)>],
+      seed_access = [#access<map = (d0, d1) -> ()>, #access<map = (d0, d1) -> ()>],
+      output_access = [#access<map = (d0, d1) -> (d0)>, #access<map = (d0, d1) -> (d1)>],
       specs = [
-        #result_spec<dims = [0, 1]>,
-        #result_spec<dims = [0], policy = "unordered_tree", merge = "add", posts = 1>]
-  ) : (tile<f32, %d0, %d1>, tile<f32, %d0>) { |%i: index, %j: index, %a: f32, %b: f32, %s: f32|
-    %0 = scalar.apply "mul"(%a, %b) : f32
-    %1 = scalar.apply "add"(%s, %0) : f32
-    exec.yield(%0, %1)
-  } { |%i: index, %j: index, %s: f32, %p: f32|
+        #result_spec<dims = [0], policy = "fold_left", merge = "add">,
+        #result_spec<dims = [1], policy = "fold_left", merge = "add">],
+      sched = #sched<loops = [#loop<dim = 0, step = 1>, #loop<dim = 1, step = 1>]>
+  ) { |%i: index, %j: index, %a: f32, %r: f32, %s: f32|
+    %1 = scalar.apply "add"(%r, %a) : f32
+    %2 = scalar.apply "add"(%s, %a) : f32
+    exec.yield(%1, %2)
+  } { |%i: index, %j: index, %s: f32|
     exec.yield(%s)
-  }
-  func.return
-}
-"""
-
-SCHEDULED = """
-module "scheduled"
-
-func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
-  %t = buf.alloc : buf<f32, 8x16>
-  %flag = buf.alloc : buf<i32>
-  %seen = buf.read(%flag) : i32
-  tensor.map_reduce_post(
-      inputs = [%A], outputs = [%t], extents = [8, 16],
-      input_access = [#access<map = (d0, d1) -> (d0, d1)>],
-      output_access = [#access<map = (d0, d1) -> (d0, d1)>],
-      specs = [#result_spec<dims = [0, 1], is_masked = true>],
-      sched = #sched<loops = [
-        #loop<dim = 0, step = 4>, #loop<dim = 1, step = 8, policy = "vector">,
-        #loop<dim = 0, step = 1, policy = "unrolled">]>
-  ) { |%i: index, %j: index, %a: f32|
-    %0 = scalar.constant true : bool
-    exec.yield(%a, %0)
-  }
-  %sums = buf.alloc : buf<f32, 8>
-  tensor.map_reduce_post(
-      inputs = [%t], seeds = [%x], outputs = [%sums], extents = [8, 16],
-      input_access = [#access<map = (d0, d1) -> (d0, d1)>],
-      seed_access = [#access<map = (d0, d1) -> ()>],
-      output_access = [#access<map = (d0, d1) -> (d0)>],
-      specs = [#result_spec<dims = [0], policy = "unordered_tree", merge = "add">],
-      sched = #sched<loops = [
-        #loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">]>
-  ) { |%i: index, %j: index, %a: f32, %s: f32|
-    %1 = scalar.apply "add"(%s, %a) : f32
-    exec.yield(%1)
   } { |%i: index, %j: index, %s: f32|
     exec.yield(%s)
   }
-  func.return
-}
-"""
+""",
+)
+"""one folds the rows, one the columns"""
+SQUARES = (
+    "specs = [#result_spec<dims = [0, 1], is_masked = true>],\n"
+    "      sched = #sched<loops = [\n"
+    '        #loop<dim = 0, step = 4>, #loop<dim = 1, step = 8, policy = "vector">,\n'
+    '        #loop<dim = 0, step = 1, policy = "unrolled">]>\n'
+    "  ) { |%i: index, %j: index, %a: f32|\n"
+    "    %0 = scalar.constant true : bool\n    exec.yield(%a, %0)"
+)
 
-MACHINE = """
-module "machine"
 
-func @main(%A: ptr, %n: index, %x: f32, %scratch: ptr) {
-  loop.launch "main.body"(%n, [%A, %x])
-  func.return
-}
+def squares(*loops: str) -> tuple[str, str]:
+    """The pointwise op without its mask, over these loops."""
+    listed = ", ".join(f"#loop<{loop}>" for loop in loops)
+    return SQUARES, (
+        f"specs = [#result_spec<dims = [0, 1]>],\n      sched = #sched<loops = [{listed}]>\n"
+        "  ) { |%i: index, %j: index, %a: f32|\n    exec.yield(%a)"
+    )
 
-func @main.body(%begin: index, %end: index, %scratch: ptr, %A: ptr, %x: f32) {
-  %c1 = scalar.constant 1 : index
-  %wide = vector.splat(%x) : vector<8xf32>
-  %sum = loop.for(%begin, %end, %c1, [%wide]) : vector<8xf32> { |%i: index, %in: vector<8xf32>|
-    %p = memory.offset(%A, %i, scale = 4, constant = 64) : ptr
-    %mask = vector.lane_mask(%i) : vector<8xbool>
-    %a = memory.load(%p, mask = %mask, otherwise = %in, align = 4) : vector<8xf32>
-    %lanes = vector.lanes : vector<8xi32>
-    %g = memory.gather(%p, %lanes, mask = %mask, otherwise = %a, scale = 4) : vector<8xf32>
-    %more = scalar.apply "add"(%g, %in) : vector<8xf32>
-    %near = scalar.apply "lt"(%i, %end) : bool
-    memory.check "load of A"(%i, %end, condition = %near, axis = 1, count = 8)
-    memory.store(%more, %p, mask = %mask, align = 4)
-    memory.scatter(%more, %p, %lanes, scale = 4)
-    loop.yield(%more)
-  }
-  %pair = memory.load(%A, align = 4) : vector<2xf32>
-  %t0, %t1 = vector.transpose(%pair, %pair) : (vector<2xf32>, vector<2xf32>)
-  %total = vector.reduce "add"(%sum) : f32
-  %small = scalar.apply "lt"(%begin, %c1) : bool
-  %r = loop.if(%small) : f32 {
-    loop.yield(%total)
-  } {
-    loop.yield(%x)
-  }
-  memory.store(%r, %scratch, align = 64)
-  func.return
-}
-"""
 
-GOOD = {"candidate": CANDIDATE, "lifted": LIFTED, "scheduled": SCHEDULED, "machine": MACHINE}
+LANES = 'dim = 1, step = 4, policy = "vector"'
+ROWS = 'dim = 0, step = 1, policy = "transposed"'
+SQUARES_TOO_TALL = squares("dim = 0, step = 8", LANES, ROWS)
+SQUARES_UNTILED = squares(LANES, ROWS)
+SQUARES_WITHOUT_LANES = squares("dim = 1, step = 1", "dim = 0, step = 4", ROWS)
+SQUARES_OUTSIDE = squares("dim = 0, step = 4", ROWS, LANES)
 
 # rule, form, what is replaced, by what
 CHANGES = [
@@ -310,8 +203,6 @@ CHANGES = [
     ("OP21", "scheduled", 'step = 1, policy = "unrolled"', 'step = 8, policy = "unrolled"'),
     ("OP21", "scheduled", 'policy = "unrolled"', 'policy = "jam"'),
     ("OP21", "scheduled", ', #loop<dim = 1, step = 16, policy = "vector">', ""),
-    ("OP21", "scheduled", '"unordered_tree", merge = "add"', '"fold_left", merge = "add"'),
-    ("OP21", "scheduled", '"unordered_tree", merge = "add"', '"unordered_tree"'),
     ("OP21", "scheduled", '#sched<loops = [\n        #loop<dim = 0, step = 1>,'
      ' #loop<dim = 1, step = 16, policy = "vector">]>', "3"),
     ("OP22", "scheduled", "%flag = buf.alloc : buf<i32>",
@@ -372,6 +263,38 @@ CHANGES = [
     ("OP37", "machine", "condition = %near", "condition = %mask"),
     ("OP37", "machine", "axis = 1, count = 8", "axis = -1, count = 8"),
     ("OP37", "machine", "axis = 1, count = 8", "axis = 1, count = 0"),
+    ("OP38", "scheduled", '"unordered_tree", merge = "add"', '"fold_left", merge = "add"'),
+    ("OP38", "scheduled", '"unordered_tree", merge = "add"', '"ordered_tree", merge = "add"'),
+    ("OP38", "scheduled", '"unordered_tree", merge = "add"', '"unordered_tree"'),
+    ("OP38", "scheduled", TREE, f'"fold_left", merge = "add">],{SCHED}{UNROLLED}]>'),
+    ("OP38", "scheduled", TREE, f'"unordered_tree">],{SCHED}{UNROLLED}]>'),
+    ("OP38", "scheduled", *BOTH_FOLDED),
+    ("OP39", "candidate", 'policy = "fold_left") : f32 { |%5: index, %in: f32|\n'
+     '      %more = scalar.apply "add"(%in, %x)',
+     'policy = "unordered_tree") : f32 { |%5: index, %in: f32|\n'
+     '      %more = scalar.apply "sub"(%in, %x)'),
+    ("OP39", "candidate", 'policy = "fold_left") : f32 { |%5: index, %in: f32|\n'
+     '      %more = scalar.apply "add"(%in, %x)',
+     'policy = "ordered_tree") : f32 { |%5: index, %in: f32|\n'
+     '      tile.store(%A, [%5, %i], %in)\n      %more = scalar.apply "add"(%in, %x)'),
+    ("OP40", "scheduled", OUTER_FIRST, "#loop<dim = 1, step = 1>, #loop<dim = 0, step = 1>]>"),
+    ("OP40", "scheduled", OUTER_FIRST,
+     '#loop<dim = 1, step = 1>, #loop<dim = 0, step = 8, policy = "vector">]>'),
+    ("OP40", "scheduled", OUTER_FIRST,
+     '#loop<dim = 0, step = 4>, #loop<dim = 1, step = 1>, #loop<dim = 0, step = 1>]>'),
+    ("OP40", "scheduled", *TWO_FOLDS),
+    ("OP41", "scheduled", "#loop<dim = 0, step = 4>, #loop<dim = 1, step = 8, ",
+     "#loop<dim = 0, step = 4>, #loop<dim = 1, step = 12>, #loop<dim = 1, step = 8, "),
+    ("OP41", "scheduled", "#loop<dim = 0, step = 4>, #loop<dim = 1",
+     '#loop<dim = 0, step = 4>, #loop<dim = 0, step = 3, policy = "unrolled">, #loop<dim = 1'),
+    ("OP42", "scheduled", 'step = 1, policy = "unrolled"', 'step = 4, policy = "vector"'),
+    ("OP42", "scheduled", OUTER_FIRST, '#loop<dim = 0, step = 8, policy = "vector">, '
+     '#loop<dim = 1, step = 16, policy = "vector">]>'),
+    ("OP43", "scheduled", 'step = 1, policy = "unrolled"', 'step = 1, policy = "transposed"'),
+    ("OP43", "scheduled", *SQUARES_TOO_TALL),
+    ("OP43", "scheduled", *SQUARES_UNTILED),
+    ("OP43", "scheduled", *SQUARES_WITHOUT_LANES),
+    ("OP43", "scheduled", *SQUARES_OUTSIDE),
     ("FM01", "candidate", 'module "candidate"', 'module "final"'),
     ("FM01", "lifted", 'module "lifted"', 'module "candidate"'),
     ("FM01", "machine", "%c1 = scalar", "%t = tile.map : f32 { exec.yield(%x) }\n  %c1 = scalar"),
@@ -440,3 +363,29 @@ def test_the_error_names_op_place_fact_and_remedy() -> None:
     assert text.startswith("OP13 tile.store: has 1 origins for a view of rank 2\n")
     assert "|     tile.store(%A, [%i], %x)\n" in text
     assert text.endswith("help: give one origin per axis")
+
+
+def test_squares_of_a_vector_are_sound() -> None:
+    old, new = squares("dim = 0, step = 4", LANES, ROWS)
+    assert diagnose_module(changed("scheduled", old, new)) == []
+
+
+def test_exact_folds_may_be_split_under_any_policy() -> None:
+    """Integers have one sum, whatever the order; floats do not."""
+    text = GOOD["scheduled"].replace('"unordered_tree"', '"fold_left"')
+    assert {d.rule for d in diagnose_module(parse_module(text, registry()))} == {"OP38"}
+    exact = text.replace("f32", "i32")
+    assert diagnose_module(parse_module(exact, registry())) == []
+
+
+def test_work_without_points_reads_nothing_of_what_it_writes() -> None:
+    rule, form, old, new = next(c for c in CHANGES if c[0] == "OP18" and "inputs = [%t]" in c[3])
+    assert rule in {d.rule for d in diagnose_module(changed(form, old, new))}
+    empty = new.replace("extents = [8, 16]", "extents = [0, 16]")
+    assert rule not in {d.rule for d in diagnose_module(changed(form, old, empty))}
+
+
+def test_a_broken_body_of_a_tree_is_told_by_its_own_rule() -> None:
+    text = GOOD["candidate"].replace('policy = "fold_left"', 'policy = "unordered_tree"')
+    module = parse_module(text.replace("exec.yield(%more)", "exec.yield"), registry())
+    assert {diagnostic.rule for diagnostic in diagnose_module(module)} == {"OP03"}

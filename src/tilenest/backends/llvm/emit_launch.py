@@ -8,6 +8,7 @@ word of the record is 0 until some chunk fails.
 """
 
 import math
+import re
 from collections.abc import Sequence
 
 from tilenest.backends.llvm.emit_frame import Frame
@@ -21,11 +22,13 @@ _CHUNK_NS = 20_000.0
 _ALONE_NS = 50_000.0
 _MOST_CHUNKS = 256
 _FIELD_BYTES = 8
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.]")
 
 
 def machine_symbol(name: str) -> str:
-    """The LLVM name of a Machine function, apart from every C name."""
-    return f"machine.{name}"
+    """The LLVM name of a Machine function, apart from every C name; other characters than LLVM
+    takes unquoted are spelled as their numbers."""
+    return "machine." + _NOT_PLAIN.sub(lambda found: f"${ord(found[0]):x}$", name)
 
 
 def emit_launch(frame: Frame, op: Launch) -> None:
@@ -63,7 +66,7 @@ def _chunk_function(
     frame: Frame, callee: str, kinds: Sequence[LlvmType], offsets: Sequence[int]
 ) -> Value:
     """void(record, begin, end, scratch): the callee with the captured values read back."""
-    name = frame.unique_symbol(f"chunk.{callee}")
+    name = frame.unique_symbol(machine_symbol(f"chunk.{callee}"))
     parameters = ((POINTER, ""), (I64, ""), (I64, ""), (POINTER, ""))
     f = frame.text.module.function(
         name, None, parameters, linkage="internal", attributes=frame.machine.function_attributes

@@ -72,7 +72,7 @@ def emit_store(frame: Frame, op: MemoryStore) -> None:
     f, pointer = frame.text, frame.value(op.pointer)
     value = to_memory(f, frame.value(op.value))
     if op.mask is None:
-        f.store(value, pointer, align=op.align, nontemporal=op.nontemporal)
+        f.store(value, pointer, align=op.align)
         return
     mask = _mask_of(frame, op.mask, value.type.lanes)
     if value.type.lanes == 1:

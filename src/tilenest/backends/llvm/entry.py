@@ -21,7 +21,7 @@ from tilenest.backends.llvm.object import HostMachineInfo
 from tilenest.backends.llvm.pool_names import ACQUIRE, RELEASE
 from tilenest.backends.llvm.text import FunctionText, ModuleText
 from tilenest.backends.llvm.values import I32, I64, POINTER, LlvmType, Value, constant, zero
-from tilenest.dialects import Launch, MemoryStore
+from tilenest.dialects import Launch
 from tilenest.ir import Function
 
 _RUN = "run"
@@ -81,11 +81,6 @@ def _scratch_bytes(main: Function) -> int | None:
     return size
 
 
-def _streams(main: Function) -> bool:
-    """Whether it writes past the caches itself; the pool takes care of what it runs."""
-    return any(isinstance(op, MemoryStore) and op.nontemporal for op in main.walk())
-
-
 def _hand_back(f: FunctionText, number: int) -> None:
     """Return, with `number` as the call's value."""
     result = f.parameters[3]
@@ -126,9 +121,6 @@ def _write_run(
     given = len(kinds) - has_checks
     operands = [*f.parameters[:given], *scratch, *f.parameters[given:]]
     status = f.call(machine_symbol(main.name), I32, operands)
-    if _streams(main) and machine.triple.startswith("x86_64"):
-        # The stores that bypass the caches are not ordered by whatever the caller does next.
-        f.intrinsic("llvm.x86.sse.sfence", None, [])
     if size:
         f.call(RELEASE, None, scratch)
     restore_float_control(f, saved)

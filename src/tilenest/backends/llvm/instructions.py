@@ -117,9 +117,6 @@ class Instructions:
             if_true.type, f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
         )
 
-    def freeze(self, value: Value) -> Value:
-        return self._define(value.type, f"freeze {value.typed}")
-
     def _cast(self, opcode: str, value: Value, element: str) -> Value:
         kind = value.type.with_element(element)
         return self._define(kind, f"{opcode} {value.typed} to {kind.text}")
@@ -161,18 +158,12 @@ class Instructions:
         """To `type`, which may split lanes differently; the bits stay."""
         return self._define(kind, f"bitcast {value.typed} to {kind.text}")
 
-    def load(
-        self, kind: LlvmType, pointer: Value, *, align: int = 0, nontemporal: bool = False
-    ) -> Value:
+    def load(self, kind: LlvmType, pointer: Value, *, align: int = 0) -> Value:
         """`align` in bytes, 0 for the type's own; vectors at element addresses must say theirs."""
-        hint = ", !nontemporal !0" if nontemporal else ""
-        return self._define(kind, f"load {kind.text}, {pointer.typed}{_alignment(align)}{hint}")
+        return self._define(kind, f"load {kind.text}, {pointer.typed}{_alignment(align)}")
 
-    def store(
-        self, value: Value, pointer: Value, *, align: int = 0, nontemporal: bool = False
-    ) -> None:
-        hint = ", !nontemporal !0" if nontemporal else ""
-        self._lines.append(f"  store {value.typed}, {pointer.typed}{_alignment(align)}{hint}")
+    def store(self, value: Value, pointer: Value, *, align: int = 0) -> None:
+        self._lines.append(f"  store {value.typed}, {pointer.typed}{_alignment(align)}")
 
     def getelementptr(self, element: str, pointer: Value, index: Operand, flags: str = "") -> Value:
         """Address `index` elements past `pointer`; a vector of indices gives one of addresses."""
@@ -206,9 +197,6 @@ class Instructions:
         )
         old = self._define(new.type, f"extractvalue {pair} {name}, 0")
         return old, self._define(I1, f"extractvalue {pair} {name}, 1")
-
-    def fence(self, order: str) -> None:
-        self._lines.append(f"  fence {order}")
 
     def extract_value(self, aggregate: Value, kind: LlvmType, index: int) -> Value:
         """Member `index`, of type `kind`, of a structure."""
@@ -266,9 +254,6 @@ class Instructions:
 
     def ret(self, value: Value | None = None) -> None:
         self._lines.append("  ret void" if value is None else f"  ret {value.typed}")
-
-    def unreachable(self) -> None:
-        self._lines.append("  unreachable")
 
     def call_pointer(
         self, function: Value, result: LlvmType | None, arguments: Iterable[Value], note: str = ""

@@ -11,13 +11,11 @@ from typing import Protocol
 from tilenest.backends.llvm.instructions import Instructions, matched
 from tilenest.backends.llvm.values import (
     I1,
-    I32,
     POINTER,
     LlvmType,
     Operand,
     Value,
     constant,
-    llvm_type,
 )
 
 
@@ -107,9 +105,6 @@ class Intrinsics(Instructions):
         name = f"llvm.ctlz.{value.type.suffix}"
         return self.intrinsic(name, value.type, (value, constant(I1, 0)))
 
-    def population_count(self, value: Value) -> Value:
-        return self._unary("ctpop", value)
-
     def vector_reduce(self, operation: str, vector: Value) -> Value:
         """`add`, `mul`, `and`, `or`, `xor`, `smax`, `smin`, `umax`, `umin`, `fmaximum`,
         `fminimum`: one scalar whose value doesn't depend on the order of the lanes."""
@@ -153,14 +148,3 @@ class Intrinsics(Instructions):
         self._module.declare(name, None, (value.type, pointers.type, mask.type))
         places = f"{pointers.type.text} align {align} {pointers.text}"
         self._lines.append(f"  call void @{name}({value.typed}, {places}, {mask.typed})")
-
-    def prefetch(self, pointer: Value, *, write: bool = False, locality: int = 3) -> None:
-        flags = (constant(I32, int(write)), constant(I32, locality), constant(I32, 1))
-        self.intrinsic("llvm.prefetch.p0", None, (pointer, *flags))
-
-    def memset_zero(self, pointer: Value, size: Value) -> None:
-        arguments = (pointer, constant(llvm_type("i8"), 0), size, constant(I1, 0))
-        self.intrinsic("llvm.memset.p0.i64", None, arguments)
-
-    def memcpy(self, target: Value, source: Value, size: Value) -> None:
-        self.intrinsic("llvm.memcpy.p0.p0.i64", None, (target, source, size, constant(I1, 0)))

@@ -1,4 +1,4 @@
-"""log, log2, log10 and log1p in registers, float and double, any lane count, no branches.
+"""log, log2 and log1p in registers, float and double, any lane count, no branches.
 
 In: the function being written and an operand. Out: the operand holding the result. x = 2^e m with m
 between sqrt(1/2) and sqrt(2) by integer arithmetic on the bits; f = m - 1 is exact; log(1 + f) is f
@@ -55,14 +55,6 @@ _BINARY = {
     "float": _Base(1.4426950216293335, 1.925963033500011e-08, 1.0, 0.0),
     "double": _Base(1.4426950408889634, 2.0355273740931033e-17, 1.0, 0.0),
 }
-_DECIMAL = {
-    "float": _Base(
-        0.4342944920063019, -1.0103049952192578e-08, 0.3010300099849701, -1.432098883924482e-08
-    ),
-    "double": _Base(
-        0.4342944819032518, 1.098319650216765e-17, 0.3010299956639812, -2.8037281277851704e-18
-    ),
-}
 
 
 def log(f: FunctionText, x: Value) -> Value:
@@ -73,11 +65,6 @@ def log(f: FunctionText, x: Value) -> Value:
 def log2(f: FunctionText, x: Value) -> Value:
     """To base 2, exact for powers of two; largest error 1.1 ulp in float, 1.03 in double."""
     return _logarithm(f, x, _BINARY[x.type.element])
-
-
-def log10(f: FunctionText, x: Value) -> Value:
-    """To base 10; largest error 1.0 ulp in float, 0.86 in double."""
-    return _logarithm(f, x, _DECIMAL[x.type.element])
 
 
 def log1p(f: FunctionText, x: Value) -> Value:

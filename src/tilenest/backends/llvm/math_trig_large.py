@@ -53,12 +53,6 @@ def large_angle_function(module: ModuleText, kind: LlvmType) -> str:
     return name
 
 
-def _cold_function(module: ModuleText, name: str, kind: LlvmType) -> FunctionText:
-    attributes = ("nounwind", "noinline", "cold")
-    result = pair_type(kind)
-    return module.function(name, result, [(kind, "")], linkage="internal", attributes=attributes)
-
-
 def _write_lanes(module: ModuleText, name: str, kind: LlvmType) -> None:
     attributes = ("nounwind", "noinline", "cold")
     f = module.function(

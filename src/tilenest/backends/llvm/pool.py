@@ -12,6 +12,7 @@ floating-point control word and gets its own back.
 from collections.abc import Sequence
 
 from tilenest.backends.llvm import pool_arenas
+from tilenest.backends.llvm.float_control import default_float_control, restore_float_control
 from tilenest.backends.llvm.object import HostMachineInfo
 from tilenest.backends.llvm.pool_names import (
     ACQUIRE,
@@ -38,7 +39,6 @@ _POLL_MICROSECONDS = 200
 # More than any job has chunks: nothing is left to claim.
 _EXHAUSTED = 0xFFFF_FFFF
 _LOG_MOST_CHUNKS = 30
-_DEFAULT_FLOAT_CONTROL = 0x1F80
 _JOB = {
     "body": POINTER,
     "context": POINTER,
@@ -117,7 +117,7 @@ def _write_claim(pool: _Pool) -> None:
     """
     f = pool.module.function(_CLAIM, None, [(I32, ""), (POINTER, "")], linkage="internal")
     job, scratch = f.parameters
-    saved = _default_float_control(pool, f)
+    saved = default_float_control(f, pool.machine)
     body, context, total, grain, chunks = (
         pool.load(f, name) for name in ("body", "context", "total", "grain", "chunks")
     )
@@ -134,11 +134,10 @@ def _write_claim(pool: _Pool) -> None:
     begin = f.mul(f.and_(state, _EXHAUSTED), grain)
     end = f.add(begin, f.umin(grain, f.sub(total, begin)))
     f.call_pointer(body, None, [context, begin, end, scratch])
-    _flush_stores(pool, f)
     pool.change(f, "done", "add", 1, "release")
     f.branch(again)
     f.begin(done)
-    _restore_float_control(f, saved)
+    restore_float_control(f, saved)
     f.ret()
 
 
@@ -241,10 +240,9 @@ def _write_serial(pool: _Pool) -> None:
     f.begin(failed)
     f.ret(constant(I32, -1))
     f.begin(ready)
-    saved = _default_float_control(pool, f)
+    saved = default_float_control(f, pool.machine)
     f.call_pointer(body, None, [context, constant(I64, 0), total, scratch])
-    _flush_stores(pool, f)
-    _restore_float_control(f, saved)
+    restore_float_control(f, saved)
     f.call(RELEASE, None, [scratch])
     f.ret(constant(I32, 0))
 
@@ -371,26 +369,3 @@ def _elapsed(pool: _Pool, f: FunctionText, began: Value, turns: Value) -> Value:
         return f.sub(_clock(pool, f), began)
     f.call("sched_yield", I32, [])
     return f.mul(turns, _CYCLES_OF_A_YIELD)
-
-
-def _default_float_control(pool: _Pool, f: FunctionText) -> Value | None:
-    """Round to nearest, subnormals kept, nothing traps: threads inherit other words from their
-    makers, and callers change theirs. Gives the saved word."""
-    if not pool.is_x86:
-        return None
-    saved, wanted = f.alloca(I32), f.alloca(I32)
-    f.store(constant(I32, _DEFAULT_FLOAT_CONTROL), wanted, align=4)
-    f.intrinsic("llvm.x86.sse.stmxcsr", None, [saved])
-    f.intrinsic("llvm.x86.sse.ldmxcsr", None, [wanted])
-    return saved
-
-
-def _restore_float_control(f: FunctionText, saved: Value | None) -> None:
-    if saved is not None:
-        f.intrinsic("llvm.x86.sse.ldmxcsr", None, [saved])
-
-
-def _flush_stores(pool: _Pool, f: FunctionText) -> None:
-    """Non-temporal stores are not ordered by the release that follows."""
-    if pool.is_x86:
-        f.intrinsic("llvm.x86.sse.sfence", None, [])

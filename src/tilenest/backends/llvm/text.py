@@ -80,16 +80,6 @@ class ModuleText:
     def defines(self, name: str) -> bool:
         return any(function.name == name for function in self._functions)
 
-    @property
-    def declared(self) -> frozenset[str]:
-        """External functions this module needs, intrinsics left out."""
-        defined = {function.name for function in self._functions}
-        return frozenset(
-            name
-            for name in self._declarations
-            if name not in defined and not name.startswith("llvm.")
-        )
-
     def string(self, text: str | bytes) -> Value:
         """Pointer to a private constant with a closing zero byte; equal strings are one."""
         data = text.encode() if isinstance(text, str) else text
@@ -147,8 +137,7 @@ class ModuleText:
         parts += [function.render() for function in self._functions]
         groups = self._attribute_groups.items()
         parts += [f"attributes {group} = {{ {text} }}" for text, group in groups]
-        parts.append("!0 = !{i32 1}\n")
-        return "\n".join(parts)
+        return "\n".join([*parts, ""])
 
 
 class FunctionText(Intrinsics):
@@ -229,12 +218,6 @@ class FunctionText(Intrinsics):
         self._lines.append(
             f"  br {condition.typed}, label %{if_true.label}, label %{if_false.label}"
         )
-
-    def switch(self, value: Value, default: Block, cases: Sequence[tuple[int, Block]]) -> None:
-        listed = " ".join(
-            f"{constant(value.type, number).typed}, label %{block.label}" for number, block in cases
-        )
-        self._lines.append(f"  switch {value.typed}, label %{default.label} [ {listed} ]")
 
     def call(self, name: str, result: LlvmType | None, arguments: Sequence[Value]) -> Value:
         """Call a function by name, declared here unless the module defines it."""

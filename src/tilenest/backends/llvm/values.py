@@ -11,29 +11,25 @@ i16, see `casts`.
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import NamedTuple
+
+from tilenest.records import record
 
 FLOAT_BITS = {"half": 16, "float": 32, "double": 64}
 _INTRINSIC_NAMES = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LlvmType:
-    """`element` ("float", "i32", "ptr", ...) times `lanes`; one lane is a scalar."""
+    """`element` ("float", "i32", "ptr", ...) times `lanes`; one lane is a scalar. `llvm_type` makes
+    it."""
 
     element: str
-    lanes: int = 1
-    text: str = field(init=False, compare=False, repr=False)
-    suffix: str = field(init=False, compare=False, repr=False)
-
-    def __post_init__(self) -> None:
-        name = _INTRINSIC_NAMES.get(self.element, self.element)
-        scalar = self.lanes == 1
-        text = self.element if scalar else f"<{self.lanes} x {self.element}>"
-        object.__setattr__(self, "text", text)
-        object.__setattr__(self, "suffix", name if scalar else f"v{self.lanes}{name}")
+    lanes: int
+    text: str
+    suffix: str
+    """how the names of intrinsics end that work on it"""
 
     @property
     def is_float(self) -> bool:
@@ -59,7 +55,10 @@ class LlvmType:
 
 @cache
 def llvm_type(element: str, lanes: int = 1) -> LlvmType:
-    return LlvmType(element, lanes)
+    name = _INTRINSIC_NAMES.get(element, element)
+    if lanes == 1:
+        return LlvmType(element, lanes, element, name)
+    return LlvmType(element, lanes, f"<{lanes} x {element}>", f"v{lanes}{name}")
 
 
 I1, I8, I16, I32, I64 = (llvm_type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
