@@ -23,6 +23,7 @@ from tilenest.layouts import (
 )
 
 _LARGEST_EXTENT = 1 << 48
+_ANY: Interval = (-(1 << 63), (1 << 63) - 1)
 _ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -87,10 +88,9 @@ def _range_of_leaf(value: Value) -> Interval | None:
     if isinstance(owner, Extent):
         return 0, _LARGEST_EXTENT
     if isinstance(owner, Apply) and owner.function in ("minimum", "maximum"):
-        parts = [range_of(argument) for argument in owner.arguments]
+        one, other = (range_of(argument) or _ANY for argument in owner.arguments)
         pick = min if owner.function == "minimum" else max
-        if parts[0] is not None and parts[1] is not None:
-            return pick(parts[0][0], parts[1][0]), pick(parts[0][1], parts[1][1])
+        return pick(one[0], other[0]), pick(one[1], other[1])
     return None
 
 

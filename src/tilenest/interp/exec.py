@@ -24,7 +24,8 @@ def points(frame: Frame, op: Nest) -> list[Point]:
     bounds = zip(
         frame.integers(op.lower), frame.integers(op.upper), frame.integers(op.step), strict=True
     )
-    return list(itertools.product(*(range(*axis) for axis in bounds)))
+    # As Python's ranges, but that a step of 0 visits nothing.
+    return list(itertools.product(*(range(*axis) if axis[2] else () for axis in bounds)))
 
 
 def indices(point: Point) -> list[Array]:

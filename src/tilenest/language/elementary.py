@@ -8,17 +8,30 @@ specials are those of C99. Each function of the scalar table is one operation, t
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from typing import TypeVar, overload
 
+import numpy as np
+
+from tilenest.ir import bool_, float64, int64
+from tilenest.language.creation import scalar
+from tilenest.language.dtypes import Number
 from tilenest.language.values import Element, Operable, Scalar, Tile, elementwise
 
 Result = Tile | Scalar
 ElementT = TypeVar("ElementT", bound=Element)
 
 
-def cast(x: ElementT, dtype: object) -> ElementT:
-    """`x` converted to `dtype`: to nearest even; floats to integers saturate and NaN gives 0."""
-    return x.cast(dtype)
+@overload
+def cast(x: ElementT, dtype: object) -> ElementT: ...
+@overload
+def cast(x: Number | np.generic, dtype: object) -> Scalar: ...
+def cast(x: ElementT | Number | np.generic, dtype: object) -> ElementT | Scalar:
+    """`x` converted to `dtype`: to nearest even; floats to integers saturate and NaN gives 0. A
+    Python number becomes a scalar: an int by way of int64, a float of float64."""
+    if isinstance(x, bool | int | float):
+        kind = bool_ if isinstance(x, bool) else int64 if isinstance(x, int) else float64
+        return scalar(x, kind).cast(dtype)
+    return scalar(x).cast(dtype) if isinstance(x, np.generic) else x.cast(dtype)
 
 
 def bitcast(x: ElementT, dtype: object) -> ElementT:

@@ -38,6 +38,28 @@ def as_array(value: object, name: str) -> Array:
     return array
 
 
+def beside(x: object, y: object) -> tuple[Array, Array]:
+    """Two operands as arrays; a Python number takes the dtype of the other one."""
+    if isinstance(y, bool | int | float) and not isinstance(x, bool | int | float):
+        left = as_array(x, "x")
+        return left, _as_dtype(y, left.dtype)
+    if isinstance(x, bool | int | float) and not isinstance(y, bool | int | float):
+        right = as_array(y, "y")
+        return _as_dtype(x, right.dtype), right
+    return as_array(x, "x"), as_array(y, "y")
+
+
+def _as_dtype(number: bool | int | float, dtype: np.dtype[Any]) -> Array:
+    if isinstance(number, float) and dtype.kind in "biu":
+        raise DTypeError(f"{number} beside an array of {dtype}", remedy="cast the array to a float")
+    try:
+        return np.asarray(number, dtype)
+    except OverflowError:
+        raise DTypeError(
+            f"{number} does not fit {dtype}", remedy="cast the array to a wider dtype"
+        ) from None
+
+
 def _from_dlpack(value: Any, name: str) -> Array:
     try:
         if str(getattr(value, "dtype", "")) == "torch.bfloat16":

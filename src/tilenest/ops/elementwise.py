@@ -11,6 +11,7 @@ import tilenest as tn
 from tilenest.ops.arrays import (
     Array,
     as_array,
+    beside,
     broadcast,
     common_shape,
     floating,
@@ -103,8 +104,12 @@ def _binary(of: Any, x: Array, y: Array, out: Array | None) -> Array:
 
 
 def add(x: object, y: object, *, out: Array | None = None) -> Array:
-    """x + y with NumPy broadcasting; both of one dtype (any number). Shape: the broadcast shape."""
-    return _binary(_add_of, as_array(x, "x"), as_array(y, "y"), out)
+    """x + y with NumPy broadcasting, any numbers of one dtype; a Python number takes the other's.
+
+    Shape: the broadcast shape. Errors: DTypeError, ShapeError.
+    """
+    left, right = beside(x, y)
+    return _binary(_add_of, left, right, out)
 
 
 def swiglu(gate: object, up: object, *, out: Array | None = None) -> Array:

@@ -19,6 +19,7 @@ from tilenest.passes.flatten import flatten
 from tilenest.passes.fuse import fuse
 from tilenest.passes.join import join
 from tilenest.passes.lift import lift
+from tilenest.passes.limit_origins import limit_origins
 from tilenest.passes.lower_machine import lower_machine
 from tilenest.passes.pack import pack
 from tilenest.passes.serialize_pipelines import serialize_pipelines
@@ -49,6 +50,8 @@ SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
     # Stages hand tiles to each other; in one block the edges between them can be judged.
     ("serialize pipelines", _each(serialize_pipelines)),
     ("canonicalize", _each(canonicalize)),
+    # Before lifting copies origins into predicates and maps, where their sums must not wrap.
+    ("limit origins", _each(limit_origins)),
     ("lift", _each(lift, "lifted")),
     ("canonicalize", _each(canonicalize)),
     # On values, so that whatever computes an operand is fused into its panels.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import range_of, trip_counts
+from tilenest.analysis import constant_of, range_of, trip_counts
 from tilenest.dialects import (
     Access,
     Alloc,
@@ -273,9 +273,18 @@ class _FunctionLowering:
             self.scalars.update(zip(arguments, [*indices, *states], strict=True))
             return self.block(op.body)
         lower, upper, step = (self.scalar(group[axis]) for group in (op.lower, op.upper, op.step))
-        loop = self.emitter.open_for(lower, upper, step, states)
-        with self.emitter.inside(loop):
-            index, *carried = loop.body.arguments
+        emitter, known = self.emitter, constant_of(op.step[axis])
+        counts_up = known is not None and known > 0
+        # A step that may be negative: count the iterations instead.
+        if counts_up:
+            loop = emitter.open_for(lower, upper, step, states)
+        else:
+            loop = emitter.open_for(0, self._trips(op, axis), 1, states)
+        with emitter.inside(loop):
+            counter, *carried = loop.body.arguments
+            index: Value = counter
+            if not counts_up:
+                index = emitter.value(emitter.add(lower, emitter.multiply(counter, step)))
             self.emitter.finish(self._loop(op, axis + 1, [*indices, index], list(carried)))
         return list(loop.results)
 
@@ -324,10 +333,10 @@ class _FunctionLowering:
         if known is not None:
             return known
         emitter = self.emitter
-        span = emitter.subtract(self.scalar(op.upper[axis]), self.scalar(op.lower[axis]))
-        step = self.scalar(op.step[axis])
-        rounded = emitter.add(span, emitter.subtract(step, 1))
-        return emitter.maximum(emitter.floor_divide(rounded, step), 0)
+        # ceil((upper - lower) / step), which is right for either sign and 0 for a step of 0.
+        span = emitter.subtract(self.scalar(op.lower[axis]), self.scalar(op.upper[axis]))
+        trips = emitter.subtract(0, emitter.floor_divide(span, self.scalar(op.step[axis])))
+        return emitter.maximum(trips, 0)
 
     def _parts(self, value: Value) -> list[Value]:
         """The run-time values that make up a captured value."""
