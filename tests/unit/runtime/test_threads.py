@@ -231,3 +231,49 @@ def test_processes_compile_at_once(tmp_path: Path) -> None:
         thread.join()
     assert results == [True] * 3
     assert run_program(tmp_path / "cache", tmp_path)["cached"]
+
+
+_SLEEPERS = """
+import json, os, sys, threading, time
+import numpy as np
+import tilenest as tn
+sys.path.insert(0, sys.argv[1])
+import sleeping_kernel
+
+before = set(os.listdir("/proc/self/task"))
+everywhere = os.sched_getaffinity(0)
+x = np.ones((4000, 1000), np.float32)
+y = np.empty_like(x)
+tn.set_num_threads(2)
+sleeping_kernel.doubled(x, y)
+workers = set(os.listdir("/proc/self/task")) - before
+found = {}
+for place in sorted(everywhere):
+    os.sched_setaffinity(0, {place})
+    sleeping_kernel.doubled(x, y)
+    time.sleep(0.05)
+    found[place] = [sorted(os.sched_getaffinity(int(worker))) for worker in workers]
+print(json.dumps([sorted(everywhere), found, float(y.sum())]))
+"""
+
+
+def test_sleeping_workers_leave_the_caller_its_processor(tmp_path: Path) -> None:
+    (tmp_path / "sleeping_kernel.py").write_text(
+        "import tilenest as tn\n\n\n"
+        "@tn.kernel\n"
+        "def doubled(X, Y):\n"
+        "    n = tn.axis('n', X.shape[1])\n"
+        "    for row in tn.parallel(X.extent(0)):\n"
+        "        i = row.index()\n"
+        "        Y((i, 0), (1, n)).store(X[(i, 0), (1, n)] * 2.0)\n"
+    )
+    command = [sys.executable, "-c", _SLEEPERS, str(tmp_path)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    everywhere, found, total = json.loads(printed)
+    assert total == 8_000_000
+    assert found
+    for place, workers in found.items():
+        others = [processor for processor in everywhere if processor != int(place)]
+        assert workers
+        # A process that has one processor shares it.
+        assert all(allowed == (others or everywhere) for allowed in workers)

@@ -3,11 +3,10 @@
 In: facts of the machine. Out: a module that exports `tilenest_pool_run`, `_set_threads` and
 `_after_fork` (see their writers) and what `pool_arenas` exports. The caller and the workers claim
 chunks by compare-exchange on one word, (job number << 32 | next chunk): a late worker can't take a
-chunk of another job. The caller waits for claimed chunks, never for threads. The job lock is tried,
-not waited for: a busy pool, a nested run, one thread or one chunk mean that the caller does the
-work alone. Idle workers spin for some 60 us, then sleep. Every participant runs with the default
-floating-point control word and gets its own back.
-"""
+chunk of another job. The caller waits for claimed chunks, never for threads. The job lock is
+tried, not waited for: a busy pool, a nested run, one thread or one chunk mean that the caller does
+the work alone. Idle workers spin for some 60 us, then sleep, off the caller's processor. Every
+participant runs with the default floating-point control word and gets its own back. """
 
 from collections.abc import Sequence
 
@@ -36,6 +35,7 @@ _SPIN_CYCLES = 200_000
 _CYCLES_OF_A_YIELD = 2_000
 _SPINS_BEFORE_YIELD = 500
 _POLL_MICROSECONDS = 200
+_AFFINITY_WORDS = 16
 # More than any job has chunks: nothing is left to claim.
 _EXHAUSTED = 0xFFFF_FFFF
 _LOG_MOST_CHUNKS = 30
@@ -48,7 +48,8 @@ _JOB = {
     "chunks": I32,
 }
 # `state` is (job number << 32 | next chunk); `wake` is the job number that sleepers watch.
-_SHARED = {"state": I64, "done": I32, "lock": I32, "asleep": I32, "wake": I32}
+# `caller` is the processor that the last job was given from.
+_SHARED = {"state": I64, "done": I32, "lock": I32, "asleep": I32, "wake": I32, "caller": I32}
 _SETTINGS = {"threads": I32, "started": I32}
 
 
@@ -150,6 +151,7 @@ def _write_worker(pool: _Pool) -> None:
     """worker(number): for ever, take part in jobs; number 1 is the first beside the caller."""
     f = pool.module.function(_WORKER, POINTER, [(POINTER, "")], linkage="internal")
     number = f.trunc(f.ptrtoint(f.parameters[0]), "i32")
+    allowed = _own_affinity(pool, f)
     start, outer, spin, idle = f.current, f.block("outer"), f.block("spin"), f.block("idle")
     sleep, arrived, join, work = map(f.block, ("sleep", "arrived", "join", "work"))
     f.branch(outer)
@@ -169,8 +171,9 @@ def _write_worker(pool: _Pool) -> None:
     turns.add(f.add(turns.value, 1), idle)
     f.branch_if(f.icmp("ult", elapsed, _SPIN_CYCLES), spin, sleep)
     f.begin(sleep)
+    _keep_off_the_caller(pool, f, allowed)
     _sleep_until_next(pool, f, last.value)
-    last.add(last.value, sleep)
+    last.add(last.value, f.current)
     f.branch(outer)
 
     f.begin(arrived)
@@ -188,6 +191,41 @@ def _write_worker(pool: _Pool) -> None:
     f.call(RELEASE, None, [scratch])
     last.add(job, work)
     f.branch(outer)
+
+
+def _own_affinity(pool: _Pool, f: FunctionText) -> Sequence[Value]:
+    """Where this thread may run, 64 processors a word; nothing where that cannot be asked."""
+    if _futex_number(pool.machine) is None:
+        return ()
+    words = f.alloca(I64, _AFFINITY_WORDS)
+    places = [f.getelementptr("i64", words, i) for i in range(_AFFINITY_WORDS)]
+    for place in places:
+        f.store(zero(I64), place, align=8)
+    size = constant(I64, 8 * _AFFINITY_WORDS)
+    f.call("sched_getaffinity", I32, [zero(I32), size, words])
+    return [f.load(I64, place, align=8) for place in places]
+
+
+def _keep_off_the_caller(pool: _Pool, f: FunctionText, allowed: Sequence[Value]) -> None:
+    """Leave the processor of the last caller to it: woken there, this thread would wait for it to
+    give way, which takes milliseconds, while others stand idle."""
+    if not allowed:
+        return
+    caller = f.zext(pool.load(f, "caller"), "i64")
+    word, bit = f.lshr(caller, 6), f.shl(constant(I64, 1), f.and_(caller, 63))
+    others = f.xor(bit, -1)
+    mask, left = f.alloca(I64, _AFFINITY_WORDS), zero(I64)
+    for i, kept in enumerate(allowed):
+        cleared = f.select(f.icmp("eq", word, i), f.and_(kept, others), kept)
+        f.store(cleared, f.getelementptr("i64", mask, i), align=8)
+        left = f.or_(left, cleared)
+    move, stay = f.block("move"), f.block("stay")
+    f.branch_if(f.icmp("ne", left, 0), move, stay)
+    f.begin(move)
+    size = constant(I64, 8 * _AFFINITY_WORDS)
+    f.call("sched_setaffinity", I32, [zero(I32), size, mask])
+    f.branch(stay)
+    f.begin(stay)
 
 
 def _sleep_until_next(pool: _Pool, f: FunctionText, last: Value) -> None:
@@ -302,6 +340,7 @@ def _publish(pool: _Pool, f: FunctionText, fields: Sequence[Value]) -> Value:
     pool.store(f, "wake", job, "seq_cst")
     number = _futex_number(pool.machine)
     if number is not None:
+        pool.store(f, "caller", f.call("sched_getcpu", I32, []))
         wake, go = f.block("wake"), f.block("go")
         f.branch_if(f.icmp("ne", pool.load(f, "asleep", "seq_cst"), 0), wake, go)
         f.begin(wake)
