@@ -6,7 +6,7 @@ chunks by compare-exchange on one word, (job number << 32 | next chunk): a late 
 chunk of another job. The caller waits for claimed chunks, never for threads. The job lock is
 tried, not waited for: a busy pool, a nested run, one thread or one chunk mean that the caller does
 the work alone. Idle workers spin for some 60 us, then sleep, off the caller's processor. Every
-participant runs with the default floating-point control word and gets its own back. """
+participant runs with the default floating-point control word and gets its own back."""
 
 from collections.abc import Sequence
 
