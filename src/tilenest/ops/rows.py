@@ -30,9 +30,16 @@ def _softmax(Y, X, mask):
     n = row_axis(Y, X, mask)
     for row in tn.parallel(X.extent(0)):
         i = row.index()
-        keep = None if mask is None else mask[(i, 0), (1, n)]
-        y = tn.softmax(wide(X[(i, 0), (1, n)]), n, keep)
-        Y((i, 0), (1, n)).store(y.cast(Y.dtype))
+        x, result = wide(X[(i, 0), (1, n)]), Y((i, 0), (1, n))
+        if mask is None and x.dtype is Y.dtype:
+            # tn.softmax with the exponentials kept in the output row instead of a temporary: its
+            # memory arrives while they are computed, and two rows fill the first cache, not three.
+            result.store(tn.exp(x - tn.max(x, n)))
+            shifted = result.load()
+            result.store(shifted * tn.reciprocal(tn.sum(shifted, n)))
+        else:
+            keep = None if mask is None else mask[(i, 0), (1, n)]
+            result.store(tn.softmax(x, n, keep).cast(Y.dtype))
 
 
 @tn.kernel
