@@ -21,7 +21,8 @@ class SourceLocation:
     """A run of characters on one source line, and the call it was inlined into.
 
     Columns count characters from 1; `end_column` is one past the last character, and may lie beyond
-    the line for an expression that continues on the next one.
+    the line for an expression that continues on the next one. What was made from several places
+    stands at the first and names the others.
     """
 
     file: str
@@ -31,19 +32,24 @@ class SourceLocation:
     function: str
     source: str
     caller: SourceLocation | None = None
+    fused: tuple[SourceLocation, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
 
 def render(location: SourceLocation) -> str:
-    """The place, its source line with a caret run, then each caller, outermost last."""
+    """The place, its source line with a caret run, then each caller, outermost last, then the other
+    places it was made from."""
     lines = _render_one(location)
     caller = location.caller
     while caller is not None:
         first, *rest = _render_one(caller)
         lines += [f"called from {first}", *rest]
         caller = caller.caller
+    for other in location.fused:
+        first, *rest = _render_one(other)
+        lines += [f"together with {first}", *rest]
     return "\n".join(lines)
 
 
@@ -115,6 +121,14 @@ class AncestorUpdateError(TileError, RuntimeError):
     """A child region updates a tile of an enclosing region in a way that has no single meaning."""
 
 
+class ControlFlowError(TileError, RuntimeError):
+    """Branches go round in a circle, or functions call each other in one."""
+
+
+class TileArrayError(TileError, ValueError):
+    """A slot of a tile array is set twice, or one is missing when the whole is assembled."""
+
+
 class ViewAssignmentError(TileError, TypeError):
     """An array view is assigned through item or slice syntax instead of being stored to."""
 
@@ -151,8 +165,16 @@ class OverlapError(TileError, ValueError):
     """Arguments share memory in a way that the program's result would depend on."""
 
 
+class UninitialisedMemoryError(TileError, RuntimeError):
+    """An explicit memory is loaded where nothing may be stored in it yet."""
+
+
 class OutOfBounds(TileError, IndexError):  # noqa: N818 - reads as the fact it reports
     """An access declared with `bounds="check"` reached outside its array."""
+
+
+class AssertionFailed(TileError, AssertionError):  # noqa: N818 - reads as the fact it reports
+    """A condition that a program asserts does not hold."""
 
 
 class TargetError(TileError, RuntimeError):
@@ -165,6 +187,10 @@ class ParseError(TileError, ValueError):
 
 class VerifyError(TileError, ValueError):
     """A program breaks a rule of TileIR."""
+
+
+class RemapError(TileError, ValueError):
+    """Execution levels cannot be rearranged like that without changing what a program means."""
 
 
 class InternalError(TileError, RuntimeError):

@@ -47,7 +47,7 @@ def fields_of(cls: type) -> Mapping[str, Any]:
     return fields
 
 
-def replace(instance: RecordT, **changes: Any) -> RecordT:
+def replace(instance: RecordT, /, **changes: Any) -> RecordT:
     """The same record with other values in some fields."""
     cls = type(instance)
     values = {name: getattr(instance, name) for name in fields_of(cls)}

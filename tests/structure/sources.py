@@ -9,6 +9,7 @@ inside it.
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -61,6 +62,7 @@ def sources(*folders: str) -> list[Source]:
     ]
 
 
+@cache
 def read(path: Path) -> Source:
     text = path.read_text(encoding="utf-8")
     return Source(path, text, ast.parse(text, filename=str(path)))

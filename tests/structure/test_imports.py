@@ -9,6 +9,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -115,9 +116,11 @@ def private_names_declared(tree: ast.Module) -> Iterator[str]:
 
 @cache
 def names_offered(dotted: str) -> frozenset[str]:
-    """The `__all__` of a package."""
-    face = (REPOSITORY / "src").joinpath(*dotted.split("."), "__init__.py")
-    if not face.is_file():
+    """The `__all__` of a package, or of its stub where it loads what is asked for."""
+    package = (REPOSITORY / "src").joinpath(*dotted.split("."))
+    faces = [package / name for name in ("__init__.pyi", "__init__.py")]
+    face = next((path for path in faces if path.is_file()), None)
+    if face is None:
         return frozenset()
     for node in ast.parse(face.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -136,3 +139,15 @@ def reaches_inside(source: Source, target: str) -> bool:
         return False
     room = room_of(parts)
     return len(parts) > len(room.split(".")) and room != source.room
+
+
+@pytest.mark.parametrize("stub", sorted((REPOSITORY / "src").rglob("__init__.pyi")), ids=str)
+def test_no_name_of_a_lazy_face_is_a_module_of_the_room(stub: Path) -> None:
+    names = {
+        alias.asname or alias.name
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom) and node.module != f"{PACKAGE}.{stub.parent.name}"
+        for alias in node.names
+    }
+    modules = {path.stem for path in stub.parent.glob("*.py")}
+    assert not names & modules, "importing the module would hide what the face offers"

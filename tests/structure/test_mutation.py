@@ -18,18 +18,21 @@ MUTATORS = {
     "add_region",
     "add_result",
     "detach",
+    "detach_block",
     "erase",
     "move",
+    "move_block",
     "order_arguments",
     "remove_argument",
     "replace_all_uses_with",
     "set_group",
     "set_operand",
+    "set_successor",
 }
 LIST_METHODS = {"append", "insert", "remove"}
 MEDIATORS = {"rewriter", "Rewriter", "builder", "Builder"}
 LISTS = {"arguments", "attributes", "blocks", "body", "block", "functions", "operand_uses"}
-LISTS |= {"operations", "regions", "results", "uses"}
+LISTS |= {"edges", "incoming", "operations", "regions", "results", "uses"}
 LINKS = {"form", "index", "operand_uses", "owner", "parent", "segments", "type"}
 
 
@@ -50,6 +53,9 @@ def test_only_the_rewriter_and_builders_change_ir() -> None:
         "op.result.replace_all_uses_with(value)",
         "op.detach()",
         "op.set_group('values', [])",
+        "op.set_successor(0, block)",
+        "movement.detach_block(block)",
+        "block.incoming.append(edge)",
         "loop.body.append(op)",
         "op.regions.append(region)",
         "block.insert(op, before)",
@@ -75,6 +81,8 @@ def test_a_change_is_told(text: str) -> None:
         "Builder(block).order_arguments(values)",
         "results.append(value)",
         "builder.insert(op)",
+        "rewriter.set_successor(op, 'then', block)",
+        "rewriter.move_block(block, region)",
         "attributes['a'] = 1",
     ],
 )

@@ -26,6 +26,7 @@ BUILTINS = {
     errors.OutOfBounds: IndexError,
     errors.ParseError: ValueError,
     errors.VerifyError: ValueError,
+    errors.RemapError: ValueError,
 }
 
 CLASSES = [
