@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilenest.errors import ShapeError
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
+from tilenest.layouts.kinds import check_kind
 from tilenest.records import record
 
 
@@ -23,8 +25,12 @@ class AffineMap:
 
     def __post_init__(self) -> None:
         for result in self.results:
-            assert not result.dim_mask >> self.n_dims, f"{result} needs over {self.n_dims} dims"
-            assert not result.sym_mask >> self.n_syms, f"{result} needs over {self.n_syms} symbols"
+            check_kind(result, IndexExpr, "a result")
+            if result.dim_mask >> self.n_dims or result.sym_mask >> self.n_syms:
+                raise ShapeError(
+                    f"{result} needs over {self.n_dims} dimensions or {self.n_syms} symbols",
+                    remedy="declare every dimension and symbol that a result uses",
+                )
 
     @staticmethod
     def identity(n: int) -> AffineMap:

@@ -4,7 +4,8 @@ In: ints, `DimRef(position)` and `Sym(position)`, combined with `+ - * // %`. Ou
 nodes in canonical form: sums are flattened, ordered and expanded over products, so equal
 polynomials are equal nodes, and division by a constant gives up every part it divides exactly.
 Division floors as Python's does, and by zero gives 0; a constant that leaves 64 bits is an error,
-never a wrap. Build nodes with the operators; the classes are there to match on.
+never a wrap. Build nodes with the operators; the classes are there to match on. The bitwise nodes
+are in `index_bits`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from math import gcd
-from operator import index
-from typing import SupportsIndex
+from typing import ClassVar, SupportsIndex
 
 from tilenest.errors import ShapeError
+from tilenest.layouts.kinds import MOST_OPERATIONS, small_position, too_deep, whole_number
+from tilenest.layouts.linear_form import LinearForm
 from tilenest.records import record
 
 _INT64_MIN = -(1 << 63)
@@ -23,23 +25,15 @@ _INT64_MAX = (1 << 63) - 1
 _set = object.__setattr__
 
 
-@record
-class LinearForm:
-    """A formula that is a plain sum: (position, coefficient) pairs and a constant."""
-
-    dims: tuple[tuple[int, int], ...]
-    syms: tuple[tuple[int, int], ...]
-    const: int
-
-
 class IndexExpr:
     """The base of all nodes; holds what every node knows about itself from construction."""
 
-    __slots__ = ("digest", "dim_mask", "order", "sym_mask")
+    __slots__ = ("depth", "digest", "dim_mask", "order", "sym_mask")
 
     # Nested tuples of ints: comparing two of them never calls back into Python code.
     order: tuple[object, ...]
     digest: int
+    depth: int
     dim_mask: int
     sym_mask: int
 
@@ -56,8 +50,7 @@ class IndexExpr:
     def __add__(self, other: Operand) -> IndexExpr:
         return _sum(self, as_index_expr(other), 1)
 
-    def __radd__(self, other: Operand) -> IndexExpr:
-        return _sum(as_index_expr(other), self, 1)
+    __radd__ = __add__
 
     def __sub__(self, other: Operand) -> IndexExpr:
         return _sum(self, as_index_expr(other), -1)
@@ -71,8 +64,7 @@ class IndexExpr:
     def __mul__(self, other: Operand) -> IndexExpr:
         return _product(self, as_index_expr(other))
 
-    def __rmul__(self, other: Operand) -> IndexExpr:
-        return _product(as_index_expr(other), self)
+    __rmul__ = __mul__
 
     def __floordiv__(self, other: Operand) -> IndexExpr:
         return _floor_div(self, as_index_expr(other))
@@ -139,12 +131,13 @@ class Const(IndexExpr):
     value: int
 
     def __post_init__(self) -> None:
+        _set(self, "value", whole_number(self.value, "an index constant"))
         if not _INT64_MIN <= self.value <= _INT64_MAX:
             raise ShapeError(
                 f"the index constant {self.value} does not fit 64 bits",
                 remedy="use smaller extents, strides or offsets",
             )
-        _finish(self, (2, self.value), hash((2, self.value)), 0, 0)
+        _finish(self, (2, self.value), hash((2, self.value)), (0, 0))
 
     def __str__(self) -> str:
         return str(self.value)
@@ -157,8 +150,7 @@ class DimRef(IndexExpr):
     position: int
 
     def __post_init__(self) -> None:
-        position = self.position
-        _finish(self, (0, position), hash((0, position)), 1 << position, 0)
+        _finish_leaf(self, 0)
 
     def __str__(self) -> str:
         return f"d{self.position}"
@@ -171,8 +163,7 @@ class Sym(IndexExpr):
     position: int
 
     def __post_init__(self) -> None:
-        position = self.position
-        _finish(self, (1, position), hash((1, position)), 0, 1 << position)
+        _finish_leaf(self, 1)
 
     def __str__(self) -> str:
         return f"s{self.position}"
@@ -186,12 +177,13 @@ class Add(IndexExpr):
 
     def __post_init__(self) -> None:
         operands = self.operands
-        dim_mask = sym_mask = 0
+        dim_mask = sym_mask = depth = 0
         for operand in operands:
             dim_mask |= operand.dim_mask
             sym_mask |= operand.sym_mask
+            depth = max(depth, operand.depth)
         order = (6, *[operand.order for operand in operands])
-        _finish(self, order, hash((6, operands)), dim_mask, sym_mask)
+        _finish(self, order, hash((6, operands)), (dim_mask, sym_mask), depth + 1)
 
     def __str__(self) -> str:
         first, *rest = self.operands
@@ -204,13 +196,10 @@ class _Binary(IndexExpr):
     __slots__ = ()
 
     def _finish_pair(self, rank: int, left: IndexExpr, right: IndexExpr) -> None:
-        _finish(
-            self,
-            (rank, left.order, right.order),
-            hash((rank, left.digest, right.digest)),
-            left.dim_mask | right.dim_mask,
-            left.sym_mask | right.sym_mask,
-        )
+        digest = hash((rank, left.digest, right.digest))
+        masks = left.dim_mask | right.dim_mask, left.sym_mask | right.sym_mask
+        depth = max(left.depth, right.depth) + 1
+        _finish(self, (rank, left.order, right.order), digest, masks, depth)
 
 
 @record(eq=False)
@@ -258,9 +247,32 @@ class Mod(_Binary):
         return f"{_factor_text(self.dividend)}%{_factor_text(self.divisor)}"
 
 
+class BitExpr(_Binary):
+    """The bitwise nodes of `index_bits`, with how two values join, and two expressions."""
+
+    __slots__ = ()
+
+    left: IndexExpr
+    right: IndexExpr
+    rank: ClassVar[int]
+    sign: ClassVar[str]
+
+    def value_of(self, left: int, right: int) -> int:
+        raise NotImplementedError
+
+    def joined(self, left: IndexExpr, right: IndexExpr) -> IndexExpr:
+        raise NotImplementedError
+
+    def __post_init__(self) -> None:
+        self._finish_pair(self.rank, self.left, self.right)
+
+    def __str__(self) -> str:
+        return f"({_factor_text(self.left)} {self.sign} {_factor_text(self.right)})"
+
+
 def as_index_expr(value: Operand) -> IndexExpr:
     """An expression as it is, an integer as a constant."""
-    return value if isinstance(value, IndexExpr) else Const(index(value))
+    return value if isinstance(value, IndexExpr) else Const(whole_number(value, "an operand"))
 
 
 def split_terms(expr: IndexExpr) -> tuple[dict[IndexExpr, int], int]:
@@ -272,9 +284,7 @@ def split_terms(expr: IndexExpr) -> tuple[dict[IndexExpr, int], int]:
 
 def join_terms(terms: dict[IndexExpr, int], constant: int) -> IndexExpr:
     """The canonical sum of units times coefficients, and a constant."""
-    kept = [pair for pair in terms.items() if pair[1]]
-    if len(kept) > 1:
-        kept.sort(key=_pair_order)
+    kept = sorted((pair for pair in terms.items() if pair[1]), key=lambda pair: pair[0].order)
     operands = [
         unit if coefficient == 1 else Mul(unit, Const(coefficient)) for unit, coefficient in kept
     ]
@@ -301,6 +311,9 @@ def _evaluate(expr: IndexExpr, dims: Sequence[int], syms: Sequence[int]) -> int:
         case Mod(dividend, divisor):
             by = _evaluate(divisor, dims, syms)
             return _evaluate(dividend, dims, syms) % by if by else 0
+        case BitExpr():
+            left_value = _evaluate(expr.left, dims, syms)
+            return expr.value_of(left_value, _evaluate(expr.right, dims, syms))
     raise AssertionError(f"unknown index expression {expr!r}")
 
 
@@ -325,24 +338,33 @@ def _substitute(expr: IndexExpr, dims: Sequence[IndexExpr], syms: Sequence[Index
             return _floor_div(_substitute(dividend, dims, syms), _substitute(divisor, dims, syms))
         case Mod(dividend, divisor):
             return _mod(_substitute(dividend, dims, syms), _substitute(divisor, dims, syms))
+        case BitExpr():
+            new_left = _substitute(expr.left, dims, syms)
+            return expr.joined(new_left, _substitute(expr.right, dims, syms))
     raise AssertionError(f"unknown index expression {expr!r}")
 
 
 def _finish(
-    node: IndexExpr, order: tuple[object, ...], digest: int, dim_mask: int, sym_mask: int
+    node: IndexExpr, order: tuple[object, ...], digest: int, masks: tuple[int, int], depth: int = 1
 ) -> None:
+    if depth > MOST_OPERATIONS:
+        raise too_deep()
+    _set(node, "depth", depth)
     _set(node, "order", order)
     _set(node, "digest", digest)
-    _set(node, "dim_mask", dim_mask)
-    _set(node, "sym_mask", sym_mask)
+    _set(node, "dim_mask", masks[0])
+    _set(node, "sym_mask", masks[1])
+
+
+def _finish_leaf(node: DimRef | Sym, rank: int) -> None:
+    place = small_position(node.position)
+    _set(node, "position", place)
+    masks = (0, 1 << place) if rank else (1 << place, 0)
+    _finish(node, (rank, place), hash((rank, place)), masks)
 
 
 def _positions(mask: int) -> frozenset[int]:
     return frozenset(place for place in range(mask.bit_length()) if mask >> place & 1)
-
-
-def _pair_order(pair: tuple[IndexExpr, int]) -> tuple[object, ...]:
-    return pair[0].order
 
 
 def _unit_and_coefficient(term: IndexExpr) -> tuple[IndexExpr, int]:
@@ -414,8 +436,7 @@ def _factors(unit: IndexExpr) -> list[IndexExpr]:
 
 def _floor_div(dividend: IndexExpr, divisor: IndexExpr) -> IndexExpr:
     if type(divisor) is not Const:
-        is_zero = type(dividend) is Const and dividend.value == 0
-        return dividend if is_zero else FloorDiv(dividend, divisor)
+        return dividend if dividend == Const(0) else FloorDiv(dividend, divisor)
     by = divisor.value
     if by == 0:
         return divisor
@@ -445,8 +466,7 @@ def _reduced_floor_div(rest: dict[IndexExpr, int], offset: int, by: int) -> Inde
 
 def _mod(dividend: IndexExpr, divisor: IndexExpr) -> IndexExpr:
     if type(divisor) is not Const:
-        is_zero = type(dividend) is Const and dividend.value == 0
-        return dividend if is_zero else Mod(dividend, divisor)
+        return dividend if dividend == Const(0) else Mod(dividend, divisor)
     by = divisor.value
     if by == 0:
         return divisor
@@ -466,7 +486,7 @@ def _mod(dividend: IndexExpr, divisor: IndexExpr) -> IndexExpr:
 
 
 def _factor_text(expr: IndexExpr) -> str:
-    if type(expr) is Const or type(expr) is DimRef or type(expr) is Sym:
+    if isinstance(expr, Const | DimRef | Sym | BitExpr):
         return str(expr)
     return f"({expr})"
 

@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import gcd
 
+from tilenest.layouts.index_bits import And, ShiftLeft, ShiftRight, bit_and
 from tilenest.layouts.index_expr import (
     Add,
+    BitExpr,
     Const,
     DimRef,
     FloorDiv,
@@ -51,6 +53,8 @@ def bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
             return _bounds_of_quotient(bounds(dividend, ranges), bounds(divisor, ranges))
         case Mod(dividend, divisor):
             return _bounds_of_remainder(bounds(dividend, ranges), bounds(divisor, ranges))
+        case BitExpr():
+            return _bounds_of_bits(expr, bounds(expr.left, ranges), bounds(expr.right, ranges))
     raise AssertionError(f"unknown index expression {expr!r}")
 
 
@@ -81,12 +85,26 @@ def _simplify(expr: IndexExpr, ranges: Ranges, known: dict[IndexExpr, IndexExpr]
             result = _simplify_division(
                 _simplify(dividend, ranges, known) % _simplify(divisor, ranges, known), ranges
             )
+        case BitExpr():
+            left, right = _simplify(expr.left, ranges, known), _simplify(expr.right, ranges, known)
+            result = _simplify_mask(expr.joined(left, right), ranges)
         case _:
             interval = ranges.get(expr) if isinstance(expr, DimRef | Sym) else None
             is_fixed = interval is not None and interval[0] == interval[1]
             result = Const(interval[0]) if is_fixed and interval else expr
     known[expr] = result
     return result
+
+
+def _simplify_mask(expr: IndexExpr, ranges: Ranges) -> IndexExpr:
+    """A mask without the bits that the masked number never has."""
+    if isinstance(expr, And) and isinstance(expr.right, Const):
+        interval = bounds(expr.left, ranges)
+        if interval is not None and interval[0] >= 0:
+            bits = (1 << interval[1].bit_length()) - 1
+            kept = expr.right.value & bits
+            return expr.left if kept == bits else bit_and(expr.left, kept)
+    return expr
 
 
 def _simplify_division(expr: IndexExpr, ranges: Ranges) -> IndexExpr:
@@ -174,3 +192,23 @@ def _bounds_of_remainder(dividend: Interval | None, divisor: Interval | None) ->
         if low == high and dividend[0] // low == dividend[1] // low:
             return dividend[0] % low, dividend[1] % low
     return min(low + 1, 0), max(high - 1, 0)
+
+
+def _bounds_of_bits(
+    expr: BitExpr, left: Interval | None, right: Interval | None
+) -> Interval | None:
+    """Bits stay below the highest of both operands; shifts move between 0 and their extremes."""
+    if left is None:
+        return None
+    if isinstance(expr, ShiftRight):
+        return min(left[0], 0), max(left[1], 0)
+    if right is None:
+        return None
+    if isinstance(expr, ShiftLeft):
+        farthest = 1 << max(0, min(right[1], 63))
+        return min(left[0] * farthest, 0), max(left[1] * farthest, 0)
+    if isinstance(expr, And) and (left[0] >= 0 or right[0] >= 0):
+        return 0, min(part[1] for part in (left, right) if part[0] >= 0)
+    bits = max(end.bit_length() for end in (*left, *right))
+    is_positive = left[0] >= 0 and right[0] >= 0
+    return 0 if is_positive else -(1 << bits), (1 << bits) - 1

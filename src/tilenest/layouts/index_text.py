@@ -1,9 +1,9 @@
 """Reading index expressions and affine maps back from their text.
 
 In: what `str` of an expression or a map prints, or the same written by hand with Python's
-precedence, such as `d0*6 + d2 + s0` and `(d0, d1)[s0] -> (d0 + s0, d1)`. Out: the canonical
-expression or map. Anything else is a ParseError naming the column, and so is a text whose canonical
-form would be far larger than any program needs.
+operators and precedence, such as `d0*6 + (d2 ^ s0)` and `(d0, d1)[s0] -> (d0 + s0, d1)`. Out: the
+canonical expression or map. Anything else is a ParseError naming the column, and so is a text whose
+canonical form would be far larger than any program needs.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from typing import TypeVar
 
 from tilenest.errors import ParseError
 from tilenest.layouts.affine_map import AffineMap
+from tilenest.layouts.index_bits import bit_and, shift_left, shift_right, xor
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym, split_terms
 
 _Item = TypeVar("_Item")
-_TOKEN = re.compile(r"\s*(->|//|[ds]?[0-9]+|[-+*%(),\[\]]|\S)")
+_TOKEN = re.compile(r"\s*(->|//|<<|>>|[ds]?[0-9]+|\S)")
+_BITWISE: tuple[dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]], ...] = (
+    {"^": xor},
+    {"&": bit_and},
+    {"<<": shift_left, ">>": shift_right},
+)
 _MOST_TOKENS = 1000
 _MOST_DIGITS = 20
 _MOST_NAMES = 1000
@@ -30,7 +36,7 @@ _REMEDY = "write a sum such as d0*6 + d2 + s0, or a map such as (d0, d1)[s0] -> 
 def parse_index_expr(text: str) -> IndexExpr:
     """The expression a text such as `d0*6 + d2 + s0` stands for."""
     reader = _Reader(text)
-    expr = reader.sum()
+    expr = reader.formula()
     reader.finish()
     return expr
 
@@ -41,7 +47,7 @@ def parse_affine_map(text: str) -> AffineMap:
     n_dims = reader.names("(", "d", ")")
     n_syms = reader.names("[", "s", "]") if reader.peek() == "[" else 0
     reader.expect("->")
-    results = tuple(reader.items("(", reader.sum, ")"))
+    results = tuple(reader.items("(", reader.formula, ")"))
     reader.finish()
     for result in results:
         if result.dim_mask >> n_dims or result.sym_mask >> n_syms:
@@ -104,6 +110,18 @@ class _Reader:
         self.items(opening, name, closing)
         return count
 
+    def formula(self, level: int = 0) -> IndexExpr:
+        """A chain of the operators of one level of Python's precedence, loosest first."""
+        if level == len(_BITWISE):
+            return self.sum()
+        result = self.formula(level + 1)
+        while self.peek() in _BITWISE[level]:
+            operator = self.take()
+            right = self.formula(level + 1)
+            self.limit_growth(operator)
+            result = _BITWISE[level][operator](result, right)
+        return result
+
     def sum(self) -> IndexExpr:
         total = self.product()
         while self.peek() in ("+", "-"):
@@ -115,18 +133,19 @@ class _Reader:
         while self.peek() in ("*", "//", "%"):
             operator = self.take()
             factor = self.factor()
-            self.limit_growth(result, operator, factor)
+            if operator != "*" or type(factor) is not Const:
+                self.limit_growth(
+                    operator, len(split_terms(result)[0]) * len(split_terms(factor)[0])
+                )
             if operator == "*":
                 result = result * factor
             else:
                 result = result // factor if operator == "//" else result % factor
         return result
 
-    def limit_growth(self, left: IndexExpr, operator: str, right: IndexExpr) -> None:
-        """Products of sums expand, and all but products with constants nest."""
-        if operator != "*" or type(right) is not Const:
-            self.products += 1
-        terms = len(split_terms(left)[0]) * len(split_terms(right)[0])
+    def limit_growth(self, operator: str, terms: int = 0) -> None:
+        """Products of sums expand, and all but products with constants and `^` nest."""
+        self.products += operator != "^"
         if terms > _MOST_TERMS or self.products > _MOST_PRODUCTS:
             raise self.error("a smaller formula")
 
@@ -149,17 +168,22 @@ class _Reader:
         if token == "-":
             self.take()
             # The most negative constant only fits with its sign.
-            if self.peek().isdigit():
+            if _is_number(self.peek()):
                 return Const(-self.number(self.peek(), 1 << 63))
             return -self.factor()
         if token == "(":
             self.take()
-            inner = self.sum()
+            inner = self.formula()
             self.expect(")")
             return inner
-        if token[-1:].isdigit():
-            if token.isdigit():
+        if _is_number(token[-1:]):
+            if _is_number(token):
                 return Const(self.number(token, (1 << 63) - 1))
             position = self.number(token[1:], _MOST_NAMES)
             return DimRef(position) if token[0] == "d" else Sym(position)
         raise self.error("a dimension, symbol, integer or parenthesis")
+
+
+def _is_number(token: str) -> bool:
+    """Other alphabets have digits as well."""
+    return token.isascii() and token.isdigit()

@@ -8,8 +8,18 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from tilenest.layouts import DimRef, IndexExpr, Sym, as_index_expr
+from tilenest.layouts import (
+    DimRef,
+    IndexExpr,
+    Sym,
+    as_index_expr,
+    bit_and,
+    shift_left,
+    shift_right,
+    xor,
+)
 
+BITWISE = {"^": xor, "&": bit_and, "<<": shift_left, ">>": shift_right}
 N_DIMS = 3
 N_SYMS = 2
 Tree = int | tuple[str, int] | tuple[str, "Tree", "Tree"]
@@ -33,7 +43,18 @@ sums: st.SearchStrategy[Tree] = st.recursive(
     ),
     max_leaves=8,
 )
-any_tree = st.one_of(trees, sums)
+# Swizzles: bits of coordinates moved by constant counts, the odd ones included, and joined.
+shifts: st.SearchStrategy[Tree] = st.sampled_from([-2, 0, 1, 2, 3, 5, 63, 64])
+bits: st.SearchStrategy[Tree] = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.tuples(st.sampled_from(["^", "&", "+", "-"]), inner, inner),
+        st.tuples(st.sampled_from(["<<", ">>"]), inner, shifts | leaves),
+        st.tuples(st.sampled_from(["//", "%"]), inner, st.sampled_from([2, 4, 8])),
+    ),
+    max_leaves=6,
+)
+any_tree = st.one_of(trees, sums, bits)
 dims = st.tuples(*[st.integers(-9, 9)] * N_DIMS)
 syms = st.tuples(*[st.integers(-9, 9)] * N_SYMS)
 
@@ -47,7 +68,11 @@ def value_of(tree: Tree, dims: Sequence[int], syms: Sequence[int]) -> int:
     a, b = value_of(left, dims, syms), value_of(right, dims, syms)
     if operator in ("//", "%") and b == 0:
         return 0
-    results = {"+": a + b, "-": a - b, "*": a * b}
+    if operator in ("<<", ">>") and not 0 <= b <= 63:
+        return -1 if operator == ">>" and a < 0 else 0
+    if operator in ("<<", ">>"):
+        return a << b if operator == "<<" else a >> b
+    results = {"+": a + b, "-": a - b, "*": a * b, "^": a ^ b, "&": a & b}
     if operator in results:
         return results[operator]
     return a // b if operator == "//" else a % b
@@ -69,4 +94,6 @@ def build(tree: Tree) -> IndexExpr:
             return a * b
         case "//":
             return a // b
-    return a % b
+        case "%":
+            return a % b
+    return BITWISE[operator](a, b)

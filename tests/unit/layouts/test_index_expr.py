@@ -19,9 +19,13 @@ from tilenest.layouts import (
     Mod,
     Mul,
     Sym,
+    bit_and,
     bounds,
     parse_index_expr,
+    shift_left,
+    shift_right,
     simplify,
+    xor,
 )
 
 D0, D1, D2 = DimRef(0), DimRef(1), DimRef(2)
@@ -185,6 +189,9 @@ def test_coefficient_and_used_leaves() -> None:
         ((D2 // 12) * 12 + (D2 // 4 % 3) * 4 + D2 % 4, D2),
         (D1 // S0, Const(0)),
         (D1 % S0, D1),
+        (bit_and(D1, 23), D1),
+        (bit_and(D1, 21), bit_and(D1, 5)),
+        (xor(bit_and(D1, 15), D0), xor(D1, D0)),
     ],
 )
 def test_simplify_finds(expr: IndexExpr, simpler: IndexExpr) -> None:
@@ -202,9 +209,43 @@ def test_bounds_without_a_range() -> None:
 
 @pytest.mark.parametrize(
     ("text", "column"),
-    [("", 1), ("d0 +", 5), ("d0 d1", 4), ("(d0", 4), ("d0 + x1", 6), ("d0 ^ 2", 4), ("d*2", 1)],
+    [("", 1), ("d0 +", 5), ("d0 d1", 4), ("(d0", 4), ("d0 + x1", 6), ("d0 | 2", 4), ("d*2", 1)],
 )
 def test_bad_text_names_the_column(text: str, column: int) -> None:
     with pytest.raises(ParseError, match=f"at column {column} of") as caught:
         parse_index_expr(text)
     assert caught.value.remedy is not None
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        (xor(D0, xor(D1, D0)), "d1"),
+        (xor(xor(D1, 3), xor(D0, 5)), "((d0 ^ d1) ^ 6)"),
+        (bit_and(bit_and(D0, 6), bit_and(D1, 3)), "((d1%4) & (((d0//2)%4)*2))"),
+        (bit_and(D0, -8), "(d0//8)*8"),
+        (bit_and(D0, 5), "(d0 & 5)"),
+        (shift_left(D0, 3), "d0*8"),
+        (shift_left(D0, 63), "(d0 << 63)"),
+        (shift_left(D0, 64), "0"),
+        (shift_right(D0, D1), "(d0 >> d1)"),
+        (shift_right(Const(-5), 99), "-1"),
+        (xor(D0 + 1, D1) * 4 - bit_and(D0, 5), "((d0 + 1) ^ d1)*4 - (d0 & 5)"),
+    ],
+)
+def test_canonical_form_of_bits(expr: IndexExpr, text: str) -> None:
+    assert parse_index_expr(str(expr)) == expr
+    assert parse_index_expr(text) == expr
+
+
+def test_bits_are_read_with_the_precedence_of_python() -> None:
+    expr = parse_index_expr("d0 ^ d1 >> 2 & 3 + d2 << 1")
+    assert expr == xor(D0, bit_and(shift_right(D1, 2), shift_left(3 + D2, 1)))
+
+
+def test_bounds_of_bits() -> None:
+    ranges: dict[DimRef | Sym, tuple[int, int]] = {D0: (0, 5), D1: (0, 12)}
+    assert bounds(xor(D0, D1), ranges) == (0, 15)
+    assert bounds(bit_and(D0, 5 + D1), ranges) == (0, 5)
+    assert bounds(xor(D0, D2), ranges) is None
+    assert bounds(shift_left(D0, D1), ranges) == (0, 5 << 12)

@@ -1,0 +1,120 @@
+"""How a question about layout maps is decided: the order of the tries, and the last check.
+
+In: a question as data: how each engine answers it, what follows from the parts of a map, how to try
+every point, and what makes a witness right. Out: one answer. A run-time extent stands for all its
+values, so engines may prove a claim and trying a few values may only disprove it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from itertools import islice, product
+from typing import Protocol
+
+from tilenest.layouts.answers import Answer, proven, unknown
+from tilenest.layouts.engines import engines
+from tilenest.layouts.formula_algebra import Formulas
+from tilenest.layouts.layout_map import Point, Values
+from tilenest.layouts.spaces import IndexSet, Space
+from tilenest.records import record
+
+DEFAULT_BUDGET = 1 << 16
+STRUCTURE = "structure"
+# Values of run-time extents that are tried for a counterexample, and how large spaces may get.
+_TRIED = (3, 1, 2, 5)
+_MOST_TRIALS = 64
+_MOST_POINTS_TRIED = 1024
+
+
+class Engine(Protocol):
+    """What a proof engine offers; None for formulas it cannot read."""
+
+    def is_total(self, formulas: Formulas) -> Answer | None: ...
+    def is_bounded(self, formulas: Formulas) -> Answer | None: ...
+    def is_injective(self, formulas: Formulas) -> Answer | None: ...
+    def is_surjective(self, formulas: Formulas) -> Answer | None: ...
+    def covers(self, formulas: Formulas, wanted: IndexSet) -> Answer | None: ...
+    def equal(self, f: Formulas, g: Formulas) -> Answer | None: ...
+    def are_disjoint(self, f: Formulas, g: Formulas) -> Answer | None: ...
+
+
+@record
+class Question:
+    """One question, ready to be decided.
+
+    `spaces` are those whose points `enumerated` goes through, `symbols` all run-time numbers that
+    matter, and `is_broken` says whether the points of a witness break the claim.
+    """
+
+    spaces: tuple[Space, ...]
+    symbols: tuple[str, ...]
+    by_engine: Callable[[Engine], Answer | None]
+    by_parts: Callable[[], Answer | None]
+    enumerated: Callable[[Values], Answer]
+    is_broken: Callable[[tuple[Point, ...], Values], bool]
+
+
+def decide(question: Question, budget: int) -> Answer:
+    """The first sure answer, else UNKNOWN with what every try said."""
+    reasons: list[str] = []
+    for attempt in _attempts(question, budget):
+        answer = attempt()
+        if answer is None:
+            continue
+        if answer.is_proven:
+            return answer
+        if answer.is_disproven and _is_confirmed(question, answer):
+            return answer
+        reasons.append(f"{answer.engine}: {answer.reason}")
+    return unknown("questions", "; ".join(dict.fromkeys(reasons)) or "nothing decides it")
+
+
+def all_of(*answers: Answer) -> Answer | None:
+    """Proven when all answers are; parts prove the whole and never disprove it."""
+    if all(answer.is_proven for answer in answers):
+        return proven(STRUCTURE, "; ".join(answer.reason for answer in answers))
+    return None
+
+
+def _attempts(question: Question, budget: int) -> Iterator[Callable[[], Answer | None]]:
+    for engine in engines().in_order:
+        yield partial(question.by_engine, engine)
+    yield question.by_parts
+    yield lambda: _tried(question, budget)
+
+
+def _tried(question: Question, budget: int) -> Answer | None:
+    """Every point where all extents are known, else some points that may disprove the claim."""
+    if budget <= 0:
+        return None
+    if not question.symbols:
+        large = [s for s in question.spaces if s.size is None or s.size > budget]
+        if large:
+            return unknown("enumeration", f"{large[0]} has over {budget} points")
+        return question.enumerated({})
+    for values in _trials(question.symbols):
+        if all(_is_small(space, values, budget) for space in question.spaces):
+            answer = question.enumerated(values)
+            if answer.is_disproven:
+                return answer
+    return unknown("enumeration", f"{', '.join(question.symbols)} stand for every value")
+
+
+def _trials(symbols: tuple[str, ...]) -> Iterator[Values]:
+    for chosen in islice(product(_TRIED, repeat=len(symbols)), _MOST_TRIALS):
+        yield dict(zip(symbols, chosen, strict=True))
+
+
+def _is_small(space: Space, values: Values, budget: int) -> bool:
+    size = Space.box(*space.shape(values)).size
+    return size is not None and size <= min(budget, _MOST_POINTS_TRIED)
+
+
+def _is_confirmed(question: Question, answer: Answer) -> bool:
+    """Whether the witness holds on the maps themselves, where an engine saw their formulas."""
+    if answer.witness is None:
+        return False
+    # A number that no formula mentions may have any value.
+    values: Mapping[str, int] = dict.fromkeys(question.symbols, 1) | dict(answer.witness.symbols)
+    return question.is_broken(answer.witness.points, values)

@@ -1,0 +1,216 @@
+"""Spaces of integer coordinates, and index sets inside them.
+
+In: named axes with extents, a number or the name of one known at run time. Out: frozen spaces and
+sets, compared by value. A point of a space has one coordinate an axis, each in [0, extent); an
+index set keeps the points at which every constraint holds. The names of run-time extents, sorted,
+are the symbols of a space: `Sym(i)` in a formula over it is the i-th of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+
+from tilenest.errors import ShapeError
+from tilenest.layouts.index_expr import IndexExpr
+from tilenest.layouts.kinds import check_kind, tuple_of, whole_number
+from tilenest.records import record
+
+MOST_EXTENT = 1 << 63
+"""Coordinates are signed 64-bit, so the last one of an axis may be 2**63 - 1."""
+_FEW = 1 << 16
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_set = object.__setattr__
+
+
+@record
+class Axis:
+    """One axis of a space; a text as extent is a number known at run time, at least 0."""
+
+    name: str
+    extent: int | str
+
+    def __post_init__(self) -> None:
+        check_kind(self.name, str, "the name of an axis")
+        if isinstance(self.extent, str):
+            if not _NAME.fullmatch(self.extent):
+                raise ShapeError(
+                    f"axis {self.name!r} has the run-time extent {self.extent!r}",
+                    remedy="name it with letters, digits and underscores",
+                )
+            return
+        _set(self, "extent", whole_number(self.extent, f"the extent of axis {self.name!r}"))
+        if not 0 <= int(self.extent) <= MOST_EXTENT:
+            raise ShapeError(
+                f"axis {self.name!r} has the extent {self.extent}",
+                remedy="use at least 0 and at most 2**63",
+            )
+
+    def __str__(self) -> str:
+        name = self.name if _NAME.fullmatch(self.name) else json.dumps(self.name)
+        return f"{name}={self.extent}"
+
+
+@record
+class Space:
+    """A box of coordinates, row-major where it is linearised. Equal axes make equal spaces."""
+
+    axes: tuple[Axis, ...] = ()
+
+    def __post_init__(self) -> None:
+        _set(self, "axes", tuple_of(self.axes, Axis, "the axes of a space"))
+
+    @staticmethod
+    def box(*extents: int | str, prefix: str = "x") -> Space:
+        """A space with axes named x0, x1, ..."""
+        return Space(tuple(Axis(f"{prefix}{i}", extent) for i, extent in enumerate(extents)))
+
+    @property
+    def rank(self) -> int:
+        return len(self.axes)
+
+    @property
+    def extents(self) -> tuple[int | str, ...]:
+        return tuple(axis.extent for axis in self.axes)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """The names of the extents known at run time, sorted."""
+        return tuple(sorted({axis.extent for axis in self.axes if isinstance(axis.extent, str)}))
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(axis.extent, int) for axis in self.axes)
+
+    @property
+    def size(self) -> int | None:
+        """How many points there are, in unbounded integers; 0 is known beside unknown extents."""
+        known = [extent for extent in self.extents if isinstance(extent, int)]
+        if len(known) == self.rank or 0 in known:
+            return prod(known)
+        return None
+
+    def shape(self, values: Mapping[str, int]) -> tuple[int, ...]:
+        """The extents where the run-time ones have these values."""
+        try:
+            return tuple(values[e] if isinstance(e, str) else e for e in self.extents)
+        except KeyError as error:
+            raise ShapeError(
+                f"the extent {error.args[0]} of {self} has no value",
+                remedy="give a value to every run-time extent",
+            ) from None
+
+    def points(self, values: Mapping[str, int] | None = None) -> Iterator[tuple[int, ...]]:
+        """Every point, in row-major order."""
+        shape = self.shape(values or {})
+        # The standard product copies every range before it starts.
+        if 0 in shape:
+            return iter(())
+        return itertools.product(*map(range, shape)) if prod(shape) <= _FEW else _lattice(shape)
+
+    def holds(self, point: Sequence[int], values: Mapping[str, int] | None = None) -> bool:
+        """Whether the coordinates lie in the box."""
+        shape = self.shape(values or {})
+        return len(point) == len(shape) and all(
+            0 <= x < n for x, n in zip(point, shape, strict=True)
+        )
+
+    def product(self, other: Space) -> Space:
+        """The axes of both, side by side."""
+        return Space(self.axes + other.axes)
+
+    def __str__(self) -> str:
+        return f"[{', '.join(map(str, self.axes))}]"
+
+
+@record
+class Constraint:
+    """`expression >= 0`, or `expression == 0`, over the coordinates `DimRef(i)` of a space and its
+    symbols `Sym(i)`."""
+
+    expression: IndexExpr
+    is_equality: bool = False
+
+    def __post_init__(self) -> None:
+        check_kind(self.expression, IndexExpr, "the expression of a constraint")
+
+    def is_met(self, point: Sequence[int], symbols: Sequence[int] = ()) -> bool:
+        value = self.expression.evaluate(point, symbols)
+        return value == 0 if self.is_equality else value >= 0
+
+    def __str__(self) -> str:
+        return f"{self.expression} {'==' if self.is_equality else '>='} 0"
+
+
+@record
+class IndexSet:
+    """The points of a space at which every constraint holds.
+
+    `Sym(i)` in a constraint is `symbols[i]`: the run-time extents of the space and the `extra`
+    names, sorted.
+    """
+
+    space: Space
+    constraints: tuple[Constraint, ...] = ()
+    extra: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_kind(self.space, Space, "the space of a set")
+        _set(self, "constraints", tuple_of(self.constraints, Constraint, "the constraints"))
+        _set(self, "extra", tuple_of(self.extra, str, "the names of a set"))
+        if not self.constraints:
+            return
+        n_symbols = len(self.symbols)
+        for constraint in self.constraints:
+            expression = constraint.expression
+            if expression.dim_mask >> self.space.rank or expression.sym_mask >> n_symbols:
+                raise ShapeError(
+                    f"{constraint} uses a coordinate or symbol that {self.space} does not have",
+                    remedy="number coordinates by axis, and symbols by sorted name",
+                )
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(sorted({*self.space.symbols, *self.extra}))
+
+    def holds(self, point: Sequence[int], values: Mapping[str, int] | None = None) -> bool:
+        """Whether a point belongs to the set."""
+        given = values or {}
+        if not self.constraints:
+            return self.space.holds(point, given)
+        symbols = values_of(self.symbols, given)
+        return self.space.holds(point, given) and all(
+            constraint.is_met(point, symbols) for constraint in self.constraints
+        )
+
+    def points(self, values: Mapping[str, int] | None = None) -> Iterator[tuple[int, ...]]:
+        """Every point of the set, in row-major order."""
+        return (point for point in self.space.points(values) if self.holds(point, values))
+
+    def __str__(self) -> str:
+        named = f" with {' '.join(self.extra)}" if self.extra else ""
+        return f"{self.space}{named}{{{', '.join(map(str, self.constraints))}}}"
+
+
+def values_of(names: Iterable[str], values: Mapping[str, int]) -> list[int]:
+    """The values of some names, which have to be there."""
+    try:
+        return [values[name] for name in names]
+    except KeyError as error:
+        raise ShapeError(
+            f"the run-time number {error.args[0]} has no value",
+            remedy="give a value to every run-time number",
+        ) from None
+
+
+def _lattice(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """The points of a large box, one at a time."""
+    if not shape:
+        yield ()
+        return
+    for x in range(shape[0]):
+        for rest in _lattice(shape[1:]):
+            yield (x, *rest)

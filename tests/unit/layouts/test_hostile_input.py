@@ -1,0 +1,301 @@
+"""Wrong kinds, huge numbers and deep nests end in an error that says what to do, and at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tilenest.errors import ArgumentTypeError, ParseError, ShapeError, TileError
+from tilenest.layouts import (
+    AffineMap,
+    Axis,
+    BitLinear,
+    Compose,
+    Const,
+    Constraint,
+    DimRef,
+    Expressions,
+    FiniteTable,
+    Identity,
+    IndexExpr,
+    IndexSet,
+    LayoutCorr,
+    LayoutMap,
+    MixedRadix,
+    Permute,
+    Piecewise,
+    Product,
+    Project,
+    Ranges,
+    Recast,
+    Space,
+    Sym,
+    Translate,
+    bit_widths,
+    bounds,
+    covers,
+    cute,
+    drawing,
+    equal,
+    image,
+    image_contains,
+    implies,
+    inverse,
+    is_bounded,
+    is_empty,
+    is_injective,
+    is_monotone,
+    is_total,
+    normalise,
+    parse_index_expr,
+    parse_layout,
+    point_set,
+    preimage,
+    preimage_points,
+    simplify,
+    strided,
+    tirx,
+    triton,
+    xor,
+)
+
+LINE, TILE = Space.box(3), Space.box(4, 8)
+SAME = Identity(LINE)
+WRONG: list[Any] = [float("nan"), 2.5, None, b"x", 1j, [], object()]
+TAKES_A_NUMBER: dict[str, Callable[[Any], object]] = {
+    "Axis": lambda x: Axis("x", x),
+    "apply": lambda x: SAME.apply((x,)),
+    "Const": Const,
+    "DimRef": DimRef,
+    "Sym": Sym,
+    "sum": lambda x: DimRef(0) + x,
+    "MixedRadix": lambda x: MixedRadix(TILE, LINE, ((1, x),)),
+    "strided": lambda x: strided(TILE, (1, x)),
+    "Translate": lambda x: Translate(LINE, LINE, (x,)),
+    "Permute": lambda x: Permute(TILE, (0, x)),
+    "Project": lambda x: Project(TILE, (x,)),
+    "BitLinear basis": lambda x: BitLinear(Space.box(4), Space.box(4), (1, x)),
+    "BitLinear constant": lambda x: BitLinear(Space.box(4), Space.box(4), (1, 2), x),
+    "FiniteTable": lambda x: FiniteTable(Space.box(1), LINE, ((x,),)),
+    "point_set": lambda x: point_set(TILE, (0, x)),
+    "image_contains": lambda x: image_contains(SAME, (x,)),
+    "preimage_points": lambda x: preimage_points(SAME, (x,)),
+    "placements": lambda x: LayoutCorr.from_map(SAME).placements((x,)),
+    "cute stride": lambda x: cute.Layout((2, 3), (1, x)),
+    "cute call": lambda x: cute.make_layout((2, 3))((1, x)),
+    "cute complement": lambda x: cute.complement(cute.make_layout(4), x),
+    "swizzle": lambda x: cute.Swizzle(1, 0, x),
+    "swizzled": cute.Swizzle(1, 0, 1),
+    "triton size": lambda x: triton.of_bases({"lane": []}, {"m": x}),
+    "triton basis": lambda x: triton.of_bases({"lane": [[x]]}, {"m": 4}),
+    "tirx stride": lambda x: tirx.tile_layout([(4, x, "a")]),
+}
+TAKES_A_MAP: dict[str, Callable[[Any], object]] = {
+    "Compose": lambda x: Compose(SAME, x),
+    "Product": lambda x: Product(x, SAME),
+    "Piecewise": lambda x: Piecewise(LINE, LINE, ((IndexSet(LINE), x),)),
+    "Expressions": lambda x: Expressions(LINE, LINE, (x,)),
+    "Identity": Identity,
+    "Recast": lambda x: Recast(LINE, x),
+    "LayoutCorr": lambda x: LayoutCorr(SAME, x),
+    "IndexSet": IndexSet,
+    "Constraint": Constraint,
+    "AffineMap": lambda x: AffineMap(1, 0, (x,)),
+    "equal": lambda x: equal(SAME, x),
+    "image": image,
+    "inverse": inverse,
+    "preimage": lambda x: preimage(SAME, x),
+    "covers": lambda x: covers(SAME, x),
+    "implies": lambda x: implies(IndexSet(LINE), x),
+    "is_empty": is_empty,
+    "is_injective": is_injective,
+    "is_monotone": is_monotone,
+    "normalise": normalise,
+    "bit_widths": bit_widths,
+    "cute.coalesce": cute.coalesce,
+    "cute.composition": lambda x: cute.composition(cute.make_layout(8), x),
+    "cute.from_map": cute.from_map,
+    "cute.to_map": cute.to_map,
+    "cute.joined": cute.joined,
+    "triton.from_map": triton.from_map,
+    "triton.to_map": triton.to_map,
+    "tirx.from_correspondence": tirx.from_correspondence,
+    "drawing.as_text": drawing.as_text,
+    "drawing.as_svg": drawing.as_svg,
+}
+
+
+@pytest.mark.parametrize("name", TAKES_A_NUMBER)
+def test_what_is_no_number_is_refused(name: str) -> None:
+    for wrong in WRONG:
+        if name.startswith("cute") and isinstance(wrong, list):
+            continue
+        with pytest.raises(ArgumentTypeError, match="of type"):
+            TAKES_A_NUMBER[name](wrong)
+
+
+@pytest.mark.parametrize("name", TAKES_A_MAP)
+def test_what_is_no_map_is_refused(name: str) -> None:
+    for wrong in (2.5, None, "a b", object()):
+        with pytest.raises(ArgumentTypeError, match="of type"):
+            TAKES_A_MAP[name](wrong)
+
+
+@pytest.mark.parametrize("name", TAKES_A_NUMBER)
+def test_a_number_of_thousands_of_digits_is_refused(name: str) -> None:
+    with pytest.raises(ShapeError, match="bits"):
+        TAKES_A_NUMBER[name](10**5000)
+
+
+def test_numbers_of_numpy_are_plain_ones() -> None:
+    four: Any = np.int64(4)
+    assert Axis("x", four) == Axis("x", 4)
+    assert Space.box(four).is_static
+    quarter: Any = np.int64(1 << 62)
+    wide = MixedRadix(LINE, LINE, ((quarter,),))
+    # Arithmetic of fixed width would wrap to a number in range.
+    assert wide.apply((2,)) is None
+    assert type(wide.strides[0][0]) is int
+    assert Identity(Space.box(9)).apply((four,)) == (4,)
+    assert cute.make_layout((four, 3)) == cute.make_layout((4, 3))
+
+
+def test_lists_are_taken_for_tuples() -> None:
+    rows: Any = [[1, 2]]
+    assert MixedRadix(TILE, LINE, rows) == MixedRadix(TILE, LINE, ((1, 2),))
+    order: Any = [1, 0]
+    assert is_injective(Permute(TILE, order)).is_proven
+
+
+def test_a_set_only_uses_what_its_space_has() -> None:
+    with pytest.raises(ShapeError, match="does not have"):
+        IndexSet(LINE, (Constraint(DimRef(1)),))
+    with pytest.raises(ShapeError, match="does not have"):
+        IndexSet(LINE, (Constraint(Sym(0)),))
+    assert IndexSet(LINE, (Constraint(Sym(0) - DimRef(0)),), ("n",)).holds((1,), {"n": 1})
+
+
+def test_a_point_has_one_coordinate_an_axis() -> None:
+    with pytest.raises(ShapeError, match="2 coordinates"):
+        image_contains(SAME, (1, 2))
+
+
+@pytest.mark.parametrize("place", [(3,), (-1,), (-(1 << 63),), (1 << 63,)])
+def test_the_image_is_asked_for_places_of_the_codomain_only(place: tuple[int, ...]) -> None:
+    # An empty set is covered by every map: the answer would be a proof.
+    with pytest.raises(ShapeError, match="no point of"):
+        image_contains(SAME, place)
+
+
+def test_run_time_numbers_need_values() -> None:
+    run_time = Identity(Space.box("n"))
+    tries: list[Callable[[], object]] = [
+        lambda: run_time.apply((1,)),
+        lambda: list(run_time.domain.points()),
+        lambda: list(LayoutCorr.from_map(run_time).pairs()),
+        lambda: Expressions(LINE, LINE, (Sym(0),), ("n",)).apply((1,)),
+        lambda: IndexSet(LINE, (Constraint(Sym(0)),), ("n",)).holds((1,)),
+    ]
+    for attempt in tries:
+        with pytest.raises(ShapeError, match="no value"):
+            attempt()
+    unused = Expressions(LINE, Space.box("n"), (DimRef(0),))
+    assert unused.apply((1,)) == (1,)
+
+
+def test_positions_are_small_and_not_negative() -> None:
+    for place in (-1, 1 << 20, 1 << 63):
+        for kind in (DimRef, Sym):
+            with pytest.raises(ShapeError, match="no position"):
+                kind(place)
+
+
+def grown(start: Any, step: Callable[[Any], Any]) -> Any:
+    """The last of the ever deeper things that are still made."""
+    made = [start]
+
+    def grow() -> None:
+        while len(made) < 1000:
+            made.append(step(made[-1]))
+
+    with pytest.raises(ShapeError, match="inside one another"):
+        grow()
+    return made[-1]
+
+
+def ranges_of_line() -> Ranges:
+    return {DimRef(0): (0, 2)}
+
+
+JOINTS: dict[str, Callable[[LayoutMap], LayoutMap]] = {
+    "compose": lambda f: f.then(Translate(LINE, LINE, (0,))),
+    "piecewise": lambda f: f.restrict(IndexSet(LINE)),
+    "product": lambda f: f.product(Identity(Space())),
+}
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_maps_nest_as_deep_as_everything_can_follow(name: str) -> None:
+    deep: LayoutMap = grown(SAME, JOINTS[name])
+    assert parse_layout(str(deep)) == deep
+    assert deep.apply((2,)) == (2,)
+    assert is_injective(deep).is_proven
+    assert is_total(deep).is_proven
+    assert equal(normalise(deep), deep).is_proven
+    assert image(deep)[1].is_proven
+    back, answer = inverse(deep)
+    assert answer.is_proven
+    assert back is not None and back.apply((2,)) == (2,)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda e: (e // 3 + 1) % 7 * DimRef(0),
+        lambda e: xor(5 - e, DimRef(0)),
+        lambda e: (1 - e) // (DimRef(0) + 2),
+    ],
+)
+def test_formulas_nest_as_deep_as_everything_can_follow(
+    step: Callable[[IndexExpr], IndexExpr],
+) -> None:
+    deep: IndexExpr = grown(DimRef(0), step)
+    value, ranges = deep.evaluate((2,)), ranges_of_line()
+    assert str(deep)
+    assert simplify(deep, ranges).evaluate((2,)) == value
+    interval = bounds(deep, ranges)
+    assert interval is None or interval[0] <= value <= interval[1]
+    layout = Expressions(LINE, LINE, (deep,))
+    assert layout.apply((2,)) == ((value,) if abs(value) < 1 << 63 else None)
+    is_injective(layout)
+    is_bounded(layout)
+    image(layout)
+    normalise(layout)
+
+
+def test_cute_tuples_nest_up_to_a_limit() -> None:
+    nested: Any = grown(2, lambda shape: cute.make_layout((shape,)).shape)
+    assert cute.parse(str(cute.make_layout(nested))) == cute.make_layout(nested)
+    tiler: Any = 2
+    for _ in range(3000):
+        tiler = (tiler,)
+    for use in (cute.make_layout, lambda t: cute.composition(cute.make_layout(8), t)):
+        with pytest.raises(ShapeError, match="inside one another"):
+            use(tiler)
+    with pytest.raises(ShapeError, match="inside one another"):
+        cute.logical_divide(cute.make_layout(8), tiler)
+
+
+@pytest.mark.parametrize("text", ["\u00b2", "d\u00b2", "\u0663", "d\u0663", "-\u00b2"])
+def test_digits_of_other_alphabets_are_no_numbers(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_index_expr(text)
+
+
+def test_errors_can_be_printed() -> None:
+    for name, attempt in TAKES_A_NUMBER.items():
+        for wrong in (10**5000, "9" * 50, float("inf")):
+            with pytest.raises(TileError) as caught:
+                attempt(wrong)
+            assert len(str(caught.value)) < 1000, name
