@@ -1,0 +1,78 @@
+from tilenest.execution.bindings import Binding, bind, check_bindings
+from tilenest.execution.distribution import (
+    Distribution,
+    Repartition,
+    are_compatible,
+    check_distribution,
+    repartition,
+)
+from tilenest.execution.legality import Reanchor, RemapProof, check, holds_at, judge
+from tilenest.execution.levels import (
+    Definition,
+    ExecLevel,
+    ExecStructure,
+    Observer,
+    PrefixCut,
+)
+from tilenest.execution.memory_claims import Claim, check_apart, check_equation, failures
+from tilenest.execution.memory_equation import (
+    AccessRight,
+    Allocation,
+    MemoryEquation,
+    Physical,
+)
+from tilenest.execution.proofs import Fact, first_failure
+from tilenest.execution.rearrange import (
+    coalesce,
+    fuse,
+    insert_unit,
+    permute,
+    remove_unit,
+    reshape,
+    split,
+)
+from tilenest.execution.remap import ExecRemap, compose, identity
+from tilenest.execution.scopes import TargetScope, TargetScopes
+
+__all__ = [
+    "AccessRight",
+    "Allocation",
+    "Binding",
+    "Claim",
+    "Definition",
+    "Distribution",
+    "ExecLevel",
+    "ExecRemap",
+    "ExecStructure",
+    "Fact",
+    "MemoryEquation",
+    "Observer",
+    "Physical",
+    "PrefixCut",
+    "Reanchor",
+    "RemapProof",
+    "Repartition",
+    "TargetScope",
+    "TargetScopes",
+    "are_compatible",
+    "bind",
+    "check",
+    "check_apart",
+    "check_bindings",
+    "check_distribution",
+    "check_equation",
+    "coalesce",
+    "compose",
+    "failures",
+    "first_failure",
+    "fuse",
+    "holds_at",
+    "identity",
+    "insert_unit",
+    "judge",
+    "permute",
+    "remove_unit",
+    "repartition",
+    "reshape",
+    "split",
+]

@@ -1,0 +1,295 @@
+"""The ways to rearrange levels: split, fuse, permute, reshape, coalesce, unit levels.
+
+In: an execution structure and what to do with its levels. Out: a remap, which names the step it
+was made by. A step refuses what is no rearrangement (a level that is not there, factors that lose
+instances, levels of two kinds in one); whether the observers of a program allow it is a question
+for `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from math import prod
+
+from tilenest.errors import RemapError
+from tilenest.execution.levels import Definition, ExecLevel, ExecStructure
+from tilenest.execution.remap import (
+    ExecRemap,
+    compose,
+    extent_in,
+    identity,
+    names_of,
+    remap_of,
+)
+from tilenest.layouts import (
+    Const,
+    Constraint,
+    DimRef,
+    IndexExpr,
+    Sym,
+    check_kind,
+    tuple_of,
+    whole_number,
+)
+from tilenest.records import replace
+
+
+def split(structure: ExecStructure, level: str, factor: int) -> ExecRemap:
+    """A level as blocks of `factor` instances; where they do not come out even, a predicate."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    place, factor = structure.position(level), whole_number(factor, "the factor of a split")
+    if factor < 1:
+        raise RemapError(
+            f"level {level!r} cannot be split into blocks of {factor}",
+            remedy="use a factor of at least 1",
+        )
+    whole = structure.levels[place]
+    blocks, definitions = _blocks(structure, whole.extent, factor)
+    pair = [
+        replace(whole, identity=identity, name=f"{whole.name}_{part}", extent=extent)
+        for identity, part, extent in zip(
+            _fresh(structure, level, 2), ("outer", "inner"), (blocks, factor), strict=True
+        )
+    ]
+    new = _with_levels(structure, _spliced(structure.levels, place, 1, pair), definitions)
+    block = DimRef(place) * factor + DimRef(place + 1)
+    results = [
+        block if old == place else DimRef(old + (old > place)) for old in range(structure.depth)
+    ]
+    extent = whole.extent
+    is_even = factor == 1 or (isinstance(extent, int) and extent % factor == 0)
+    last = extent_in(extent, names_of(structure, new)) - 1
+    predicates = () if is_even else (Constraint(last - block),)
+    step = f"split {level} by {factor} into {pair[0].identity}, {pair[1].identity}"
+    return remap_of(structure, new, results, predicates, [step])
+
+
+def fuse(structure: ExecStructure, *levels: str) -> ExecRemap:
+    """Adjacent levels as one, the last of them fastest; their nests become one as well."""
+    place, run = _run(structure, levels)
+    if len({(level.family, level.scope) for level in run}) > 1:
+        raise RemapError(
+            f"levels of different kinds cannot be fused: {', '.join(map(str, run))}",
+            remedy="fuse levels of one kind, policy and scope",
+        )
+    extent, definitions = _product(structure, [level.extent for level in run])
+    fused = replace(
+        run[0],
+        identity=_unused(structure, "+".join(levels)),
+        name="_".join(level.name for level in run),
+        extent=extent,
+    )
+    joined = {level.nest for level in run}
+    others = [
+        replace(level, nest=fused.nest) if level.nest in joined and level.nest else level
+        for level in structure.levels
+    ]
+    new = _with_levels(structure, _spliced(others, place, len(run), [fused]), definitions)
+    names = names_of(structure, new)
+    digits = _digits(DimRef(place), [extent_in(level.extent, names) for level in run])
+    step = f"fuse {', '.join(levels)} into {fused.identity}"
+    return remap_of(structure, new, _replaced(structure, place, digits, 1), (), [step])
+
+
+def permute(structure: ExecStructure, order: Sequence[str]) -> ExecRemap:
+    """The same levels in another order, outermost first."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    places = [structure.position(level) for level in order]
+    if sorted(places) != list(range(structure.depth)):
+        raise RemapError(
+            f"{', '.join(order)} is no order of the levels "
+            f"{', '.join(level.identity for level in structure.levels)}",
+            remedy="name every level once",
+        )
+    new = _with_levels(structure, [structure.levels[place] for place in places])
+    results = [DimRef(places.index(old)) for old in range(structure.depth)]
+    return remap_of(structure, new, results, (), [f"permute to {', '.join(order)}"])
+
+
+def reshape(structure: ExecStructure, levels: Sequence[str], extents: Sequence[int]) -> ExecRemap:
+    """Adjacent levels of one nest as levels of other extents, in the same row-major order."""
+    extents = tuple(
+        whole_number(extent, "an extent") for extent in tuple_of(extents, object, "extents")
+    )
+    place, run = _run(structure, levels)
+    sizes = [level.extent for level in run if isinstance(level.extent, int)]
+    if len(sizes) < len(run):
+        raise RemapError(
+            "only levels of known extents can be reshaped", remedy="use split and fuse instead"
+        )
+    if len({(level.family, level.scope, level.nest) for level in run}) > 1:
+        raise RemapError(
+            f"levels of different nests cannot be reshaped: {', '.join(map(str, run))}",
+            remedy="reshape levels of one nest, or fuse them first",
+        )
+    if prod(extents) < prod(sizes) or min(extents, default=1) < 0:
+        raise RemapError(
+            f"{prod(sizes)} instances do not fit the extents {tuple(extents)}",
+            remedy="use extents whose product is at least that",
+        )
+    identities = _fresh(structure, "+".join(levels), len(extents))
+    shaped = [
+        replace(run[0], identity=identity, name=identity, extent=extent)
+        for identity, extent in zip(identities, extents, strict=True)
+    ]
+    new = _with_levels(structure, _spliced(structure.levels, place, len(run), shaped))
+    linear: IndexExpr = Const(0)
+    for axis, extent in enumerate(extents):
+        linear = linear * extent + DimRef(place + axis)
+    digits = _digits(linear, [Const(size) for size in sizes])
+    results = _replaced(structure, place, digits, len(extents))
+    is_even = prod(extents) == prod(sizes)
+    predicates = () if is_even else (Constraint(Const(prod(sizes) - 1) - linear),)
+    step = f"reshape {', '.join(levels)} to {', '.join(map(str, shaped))}"
+    return remap_of(structure, new, results, predicates, [step])
+
+
+def insert_unit(structure: ExecStructure, depth: int, level: ExecLevel) -> ExecRemap:
+    """A further level of extent 1, above the level at `depth`."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    check_kind(level, ExecLevel, "the level put in")
+    depth = whole_number(depth, "a depth")
+    if level.extent != 1 or not 0 <= depth <= structure.depth:
+        raise RemapError(
+            f"level {level} cannot be inserted at depth {depth}",
+            remedy=f"use extent 1 and a depth from 0 to {structure.depth}",
+        )
+    new = _with_levels(structure, _spliced(structure.levels, depth, 0, [level]))
+    results = [DimRef(old + (old >= depth)) for old in range(structure.depth)]
+    return remap_of(structure, new, results, (), [f"insert {level.identity}"])
+
+
+def remove_unit(structure: ExecStructure, level: str) -> ExecRemap:
+    """The levels without one of extent 1."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    place = structure.position(level)
+    if structure.levels[place].extent != 1:
+        raise RemapError(
+            f"level {structure.levels[place]} cannot be removed",
+            remedy="remove only levels of extent 1; fuse the others",
+        )
+    new = _with_levels(structure, _spliced(structure.levels, place, 1, []))
+    results = _replaced(structure, place, [Const(0)], 0)
+    return remap_of(structure, new, results, (), [f"remove {level}"])
+
+
+def coalesce(structure: ExecStructure) -> ExecRemap:
+    """No level of extent 1, and the levels of a nest as one where kind and scope allow."""
+    remap = identity(structure)
+    for level in structure.levels:
+        if level.extent == 1:
+            remap = compose(remap, remove_unit(remap.new, level.identity))
+    runs = groupby(remap.new.levels, key=lambda level: (level.nest, level.family, level.scope))
+    for (nest, _, _), run in [(key, list(levels)) for key, levels in runs]:
+        if nest and len(run) > 1:
+            remap = compose(remap, fuse(remap.new, *(level.identity for level in run)))
+    return remap
+
+
+def _run(structure: ExecStructure, levels: Sequence[str]) -> tuple[int, tuple[ExecLevel, ...]]:
+    """Where adjacent levels begin, and they."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    levels = tuple_of(levels, str, "the levels")
+    places = [structure.position(level) for level in levels]
+    if not places or places != list(range(places[0], places[0] + len(places))):
+        raise RemapError(
+            f"the levels {', '.join(levels)} do not follow one another",
+            remedy="name adjacent levels, outermost first; permute them first where that is legal",
+        )
+    return places[0], structure.levels[places[0] : places[0] + len(places)]
+
+
+def _digits(linear: IndexExpr, extents: Sequence[IndexExpr]) -> list[IndexExpr]:
+    """The coordinates of a row-major position."""
+    digits: list[IndexExpr] = []
+    for extent in reversed(extents[1:]):
+        digits.insert(0, linear % extent)
+        linear = linear // extent
+    return [linear, *digits]
+
+
+def _replaced(
+    structure: ExecStructure, place: int, digits: Sequence[IndexExpr], n_new: int
+) -> list[IndexExpr]:
+    """The old coordinates, where those from `place` on are `digits` of `n_new` new levels."""
+    after = range(place + len(digits), structure.depth)
+    shift = n_new - len(digits)
+    return [
+        *(DimRef(old) for old in range(place)),
+        *digits,
+        *(DimRef(old + shift) for old in after),
+    ]
+
+
+def _spliced(
+    levels: Sequence[ExecLevel], place: int, count: int, put: Sequence[ExecLevel]
+) -> list[ExecLevel]:
+    return [*levels[:place], *put, *levels[place + count :]]
+
+
+def _with_levels(
+    structure: ExecStructure,
+    levels: Sequence[ExecLevel],
+    definitions: tuple[Definition, ...] = (),
+) -> ExecStructure:
+    """Other levels, and the definitions that their extents need, arguments first."""
+    known = tuple(dict.fromkeys((*structure.definitions, *definitions)))
+    needed = {level.extent for level in levels}
+    for entry in reversed(known):
+        if entry.name in needed:
+            needed.update(entry.arguments)
+    return ExecStructure(tuple(levels), tuple(entry for entry in known if entry.name in needed))
+
+
+def _defined(
+    structure: ExecStructure, name: str, expression: IndexExpr, arguments: tuple[str, ...]
+) -> tuple[str, tuple[Definition, ...]]:
+    """A name for a formula that stands for nothing else in the structure."""
+    known = {entry.name: entry for entry in structure.definitions}
+    entry = Definition(name, expression, arguments)
+    while entry.name in structure.symbols and known.get(entry.name) != entry:
+        entry = Definition(f"{entry.name}_", expression, arguments)
+    return entry.name, (entry,)
+
+
+def _blocks(
+    structure: ExecStructure, extent: int | str, factor: int
+) -> tuple[int | str, tuple[Definition, ...]]:
+    """How many blocks of a size an extent takes."""
+    if isinstance(extent, int):
+        return -(-extent // factor), ()
+    if factor == 1:
+        return extent, ()
+    blocks = (Sym(0) + (factor - 1)) // factor
+    return _defined(structure, f"{extent}_by_{factor}", blocks, (extent,))
+
+
+def _product(
+    structure: ExecStructure, extents: Sequence[int | str]
+) -> tuple[int | str, tuple[Definition, ...]]:
+    """How many instances levels have together."""
+    known = prod(extent for extent in extents if isinstance(extent, int))
+    named = [extent for extent in extents if isinstance(extent, str)]
+    if known == 0 or not named:
+        return known, ()
+    if known == 1 and len(named) == 1:
+        return named[0], ()
+    name = "_times_".join([*named, *([str(known)] if known != 1 else [])])
+    arguments = tuple(dict.fromkeys(named))
+    expression: IndexExpr = Const(known)
+    for factor in named:
+        expression = expression * Sym(arguments.index(factor))
+    return _defined(structure, name, expression, arguments)
+
+
+def _fresh(structure: ExecStructure, base: str, count: int) -> list[str]:
+    return [_unused(structure, f"{base}.{part}") for part in range(count)]
+
+
+def _unused(structure: ExecStructure, identity: str) -> str:
+    """An identity that no level has; a level that comes back may have its old one."""
+    taken = {level.identity for level in structure.levels}
+    while identity in taken:
+        identity += "'"
+    return identity

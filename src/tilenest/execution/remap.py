@@ -1,0 +1,195 @@
+"""An execution structure rearranged: which old instance each new one is.
+
+In: two structures and, for each point of the new one, the point of the old one that runs there.
+Out: a frozen remap. The map `tau` goes from new to old, on the new instances that are active, so a
+tail is a predicate and not an error. Nothing here says that a remap is legal: `check` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tilenest.errors import RemapError
+from tilenest.execution.levels import ExecStructure, renamed
+from tilenest.layouts import (
+    Const,
+    Constraint,
+    DimRef,
+    Expressions,
+    Formula,
+    IndexExpr,
+    IndexSet,
+    Interval,
+    LayoutMap,
+    Space,
+    Sym,
+    check_kind,
+    simplify,
+)
+from tilenest.records import record
+
+
+@record
+class ExecRemap:
+    """`tau` takes the instances of `new` in `active` to those of `old` in `domain`."""
+
+    old: ExecStructure
+    new: ExecStructure
+    tau: LayoutMap
+    active: IndexSet
+    domain: IndexSet
+    provenance: tuple[str, ...] = ()
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Every name that the structures, the map and the sets use, sorted."""
+        used = (self.old, self.new, self.tau, self.active, self.domain)
+        return tuple(sorted({name for part in used for name in part.symbols}))
+
+    @property
+    def formula(self) -> Formula:
+        """`tau` where it is active and the definitions hold, over all `symbols`."""
+        names = self.symbols
+        found = formula_over(self.tau, names)
+        if found is None:
+            raise RemapError(
+                f"the remap ({self}) is not one formula: {self.tau}",
+                remedy="give the old coordinates as formulas over the new ones",
+            )
+        own = found.domain.constraints + _constraints_in(self.active, names)
+        active = dict.fromkeys((*self._laws(names), *own))
+        domain = IndexSet(self.new.space, tuple(active), names)
+        return Formula(domain, self.old.space, found.results, names)
+
+    @property
+    def wanted(self) -> IndexSet:
+        """The old instances that have to run, where the definitions hold, over all `symbols`."""
+        names = self.symbols
+        kept = dict.fromkeys((*self._laws(names), *_constraints_in(self.domain, names)))
+        return IndexSet(self.old.space, tuple(kept), names)
+
+    def _laws(self, names: tuple[str, ...]) -> tuple[Constraint, ...]:
+        return self.old.laws_over(names) + self.new.laws_over(names)
+
+    def apply(
+        self, point: tuple[int, ...], given: Mapping[str, int] | None = None
+    ) -> tuple[int, ...] | None:
+        """The old instance that runs at a new one; None where none does."""
+        values = self.old.values(self.new.values(given or {}))
+        return self.tau.apply(point, values) if self.active.holds(point, values) else None
+
+    def __str__(self) -> str:
+        return "; ".join(self.provenance) or "identity"
+
+
+def remap_of(
+    old: ExecStructure,
+    new: ExecStructure,
+    results: Iterable[IndexExpr],
+    predicates: Iterable[Constraint] = (),
+    provenance: Iterable[str] = (),
+) -> ExecRemap:
+    """A remap of all of `old`, by formulas over the coordinates of `new` and over `names_of`."""
+    names = names_of(old, new)
+    simple = tuple(simplified(result, new.space) for result in results)
+    return ExecRemap(
+        old,
+        new,
+        Expressions(new.space, old.space, simple, names),
+        IndexSet(
+            new.space,
+            tuple(
+                Constraint(simplified(p.expression, new.space), p.is_equality) for p in predicates
+            ),
+            names,
+        ),
+        IndexSet(old.space),
+        tuple(provenance),
+    )
+
+
+def formula_over(layout: LayoutMap, names: tuple[str, ...]) -> Formula | None:
+    """A map as one formula whose symbols are these names, the map's own among them; None where it
+    is no formula, or more than one."""
+    pieces = layout.formulas()
+    if pieces is None or len(pieces) != 1:
+        return None
+    (piece,) = pieces
+    domain = IndexSet(layout.domain, _constraints_in(piece.domain, names), names)
+    rank = layout.domain.rank
+    results = tuple(renamed(r, piece.symbols, names, rank) for r in piece.results)
+    return Formula(domain, layout.codomain, results, names)
+
+
+def names_of(*structures: ExecStructure) -> tuple[str, ...]:
+    """The names that structures use, sorted."""
+    return tuple(sorted({name for structure in structures for name in structure.symbols}))
+
+
+def extent_in(extent: int | str, names: tuple[str, ...]) -> IndexExpr:
+    """An extent as a formula over names."""
+    return Const(extent) if isinstance(extent, int) else Sym(names.index(extent))
+
+
+def identity(structure: ExecStructure) -> ExecRemap:
+    """The remap that changes nothing."""
+    check_kind(structure, ExecStructure, "what is rearranged")
+    return remap_of(structure, structure, map(DimRef, range(structure.depth)))
+
+
+def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
+    """One remap that does the first and then the second."""
+    check_kind(first, ExecRemap, "the first remap")
+    check_kind(second, ExecRemap, "the second remap")
+    if first.new != second.old:
+        raise RemapError(
+            f"the remap {second} begins at other levels than the remap {first} ends with",
+            remedy="make the second remap from the first one's `new`",
+        )
+    inner, outer = second.formula, first.formula
+    names = tuple(sorted({*inner.symbols, *outer.symbols}))
+    middle, last = first.new.depth, second.new.depth
+    steps = [renamed(result, inner.symbols, names, last) for result in inner.results]
+    keep = [Sym(place) for place in range(len(names))]
+
+    def pulled_back(expression: IndexExpr) -> IndexExpr:
+        there = renamed(expression, outer.symbols, names, middle).substitute(steps, keep)
+        return simplified(there, second.new.space)
+
+    active = dict.fromkeys(_constraints_in(inner.domain, names))
+    active |= dict.fromkeys(
+        Constraint(pulled_back(c.expression), c.is_equality) for c in outer.domain.constraints
+    )
+    domain = dict.fromkeys(_constraints_in(first.wanted, names))
+    domain |= dict.fromkeys(second.old.laws_over(names))
+    results = tuple(pulled_back(result) for result in outer.results)
+    return ExecRemap(
+        first.old,
+        second.new,
+        Expressions(second.new.space, first.old.space, results, names),
+        IndexSet(second.new.space, tuple(active), names),
+        IndexSet(first.old.space, tuple(domain), names),
+        first.provenance + second.provenance,
+    )
+
+
+def _constraints_in(points: IndexSet, names: tuple[str, ...]) -> tuple[Constraint, ...]:
+    """The constraints of a set, over other names."""
+    return tuple(
+        Constraint(renamed(c.expression, points.symbols, names, points.space.rank), c.is_equality)
+        for c in points.constraints
+    )
+
+
+def simplified(expression: IndexExpr, space: Space) -> IndexExpr:
+    """A formula of equal value in a space that is not empty."""
+    return expression if space.size == 0 else simplify(expression, box_ranges(space))
+
+
+def box_ranges(space: Space) -> dict[DimRef | Sym, Interval]:
+    """What the known extents of a space, none of them 0, say of its coordinates."""
+    return {
+        DimRef(place): (0, extent - 1)
+        for place, extent in enumerate(space.extents)
+        if isinstance(extent, int)
+    }
