@@ -18,14 +18,20 @@ from tilenest.ir.lexer import Cursor, Token
 from tilenest.ir.types import (
     DTYPE_BY_TEXT,
     POINTER,
+    STATE,
+    TOKEN,
+    ArrayType,
     BufType,
     DType,
+    MemoryType,
     ScalarType,
     TileType,
+    TupleType,
     Type,
     VectorType,
     ViewType,
 )
+from tilenest.ir.variables import Variable
 from tilenest.layouts import AffineMap, Dim, parse_affine_map, positional_dim
 from tilenest.records import REQUIRED, fields_of
 
@@ -42,7 +48,9 @@ _WORDS: Mapping[str, Any] = {
     "nan": math.nan,
     "-inf": -math.inf,
 }
-_TYPE_REMEDY = "types are f32, index, ..., tile<>, view<>, buf<>, vector<>, ptr"
+_WHOLE_TYPES: Mapping[str, Type] = {"ptr": POINTER, "token": TOKEN, "state": STATE}
+_BUILT_TYPES = ("tile", "view", "buf", "vector", "tuple", "array", "memory")
+_TYPE_REMEDY = f"types are f32, index, ..., {'<>, '.join(_BUILT_TYPES)}<>, ptr, token, state"
 ItemT = TypeVar("ItemT")
 
 
@@ -90,24 +98,19 @@ class AttributeParser:
         token = self.cursor.expect_kind("name", "a type")
         if token.text in DTYPE_BY_TEXT:
             return ScalarType(DTYPE_BY_TEXT[token.text])
-        if token.text == "ptr":
-            return POINTER
-        reader = {
-            "tile": self._tile,
-            "view": self._view,
-            "buf": self._buf,
-            "vector": self._vector,
-        }.get(token.text)
-        if reader is None:
+        if token.text in _WHOLE_TYPES:
+            return _WHOLE_TYPES[token.text]
+        if token.text not in _BUILT_TYPES:
             raise self.cursor.error(f"`{token.text}` is no type", token, _TYPE_REMEDY)
         self.cursor.expect("<")
-        type_ = reader()
+        type_ = self._nested(getattr(self, f"_{token.text}"))
         self.cursor.expect(">")
+        assert isinstance(type_, Type)
         return type_
 
     def is_at_type(self) -> bool:
         text = self.cursor.token.text
-        return text in DTYPE_BY_TEXT or text in ("ptr", "tile", "view", "buf", "vector")
+        return text in DTYPE_BY_TEXT or text in _WHOLE_TYPES or text in _BUILT_TYPES
 
     def types(self) -> list[Type]:
         """One type, or several in parentheses."""
@@ -121,18 +124,23 @@ class AttributeParser:
         return dtype
 
     def _tile(self) -> Type:
-        dtype = self._dtype()
+        dtype, dims = self._dtype(), self._dims()
+        if not dims:
+            raise self.cursor.error("a tile has at least one dim", remedy="write the scalar type")
+        return TileType(dtype, dims)
+
+    def _memory(self) -> Type:
+        return MemoryType(self._dtype(), self._dims())
+
+    def _dims(self) -> tuple[Dim, ...]:
         dims: list[Dim | int] = []
         while self.cursor.accept(","):
             dims.append(self._dim_or_extent())
-        if not dims:
-            raise self.cursor.error("a tile has at least one dim", remedy="write the scalar type")
         last = len(dims) - 1
-        resolved = [
+        return tuple(
             dim if isinstance(dim, Dim) else positional_dim(last - place, dim)
             for place, dim in enumerate(dims)
-        ]
-        return TileType(dtype, tuple(resolved))
+        )
 
     def _dim_or_extent(self) -> Dim | int:
         """A declared axis, a plain int that says its position, or just an extent."""
@@ -171,14 +179,14 @@ class AttributeParser:
 
     def _buf(self) -> Type:
         dtype = self._dtype()
-        if not self.cursor.accept(","):
-            return BufType(dtype, ())
+        return BufType(dtype, self._extents_by_x() if self.cursor.accept(",") else ())
+
+    def _extents_by_x(self) -> tuple[int, ...]:
         token = self.cursor.token
         if token.kind not in ("shape", "integer"):
             raise self.cursor.error(f"expected extents such as 6x16, found {self.cursor.found()}")
         self.cursor.take()
-        extents = [self._bounded(token, text, 0, _INT64_MAX) for text in token.text.split("x")]
-        return BufType(dtype, tuple(extents))
+        return tuple(self._bounded(token, text, 0, _INT64_MAX) for text in token.text.split("x"))
 
     def _vector(self) -> Type:
         token = self.cursor.expect_kind("shape", "lanes such as 16xf32")
@@ -186,6 +194,26 @@ class AttributeParser:
         if name not in DTYPE_BY_TEXT:
             raise self.cursor.error(f"`{name}` is no element type", token)
         return VectorType(DTYPE_BY_TEXT[name], self._bounded(token, lanes, 1, _INT64_MAX))
+
+    def _tuple(self) -> Type:
+        items: list[Type] = []
+        while not self.cursor.at(">"):
+            if items:
+                self.cursor.expect(",")
+            items.append(self.type())
+        return TupleType(tuple(items))
+
+    def _array(self) -> Type:
+        token = self.cursor.token
+        element = self.type()
+        if not isinstance(element, TileType):
+            raise self.cursor.error("the slots of an array are tiles", token)
+        self.cursor.expect(",")
+        shape = self._extents_by_x()
+        is_filled = self.cursor.accept(",")
+        if is_filled:
+            self.cursor.expect("filled")
+        return ArrayType(element, shape, bool(is_filled))
 
     # Values --------------------------------------------------------------------------------
 
@@ -217,8 +245,14 @@ class AttributeParser:
                 return _WORDS[token.text]
             case "name" if self.is_at_type():
                 return self.type()
+        return self._marked()
+
+    def _marked(self) -> Any:
+        """A value that begins with a mark."""
         if self.cursor.at("["):
-            return self._nested(self._tuple)
+            return self._nested(self._values)
+        if self.cursor.accept("?"):
+            return self._variable()
         if self.cursor.at("(") and self.cursor.following.text in (")", "d0"):
             return self._map()
         raise self.cursor.error(f"expected an attribute value, found {self.cursor.found()}")
@@ -231,9 +265,15 @@ class AttributeParser:
         self._depth -= 1
         return value
 
-    def _tuple(self) -> tuple[Any, ...]:
+    def _values(self) -> tuple[Any, ...]:
         self.cursor.expect("[")
         return tuple(self.items(self.value, "]"))
+
+    def _variable(self) -> Variable:
+        token = self.cursor.expect_kind("name", "the name of a variable")
+        if not token.text.isidentifier():
+            raise self.cursor.error(f"`{token.text}` is no name of a variable", token)
+        return Variable(token.text)
 
     def _number_or_dim(self) -> int | Dim:
         token = self.cursor.token

@@ -1,7 +1,8 @@
 """Where new operations go: an insertion point and a current source location.
 
 In: operations, one after the other, and arguments of their block. Out: the same, linked in order;
-operations are stamped with the location of the source being translated.
+operations are stamped with the location of the source being translated. A builder of a rewriter
+notes what it does in the rewriter's recorder; one that makes something new needs none.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
+from tilenest.ir import inverses
 from tilenest.ir.core import Block, BlockArgument, Operation, Value
+from tilenest.ir.edits import EditKind
+from tilenest.ir.transactions import Recorder
 from tilenest.ir.types import Type
 
 OpT = TypeVar("OpT", bound=Operation)
@@ -20,42 +24,63 @@ OpT = TypeVar("OpT", bound=Operation)
 class Builder:
     """Inserts operations at the end of a block or before an operation, stamping locations."""
 
-    __slots__ = ("before", "block", "location")
+    __slots__ = ("_recorder", "before", "block", "location")
 
-    def __init__(self, block: Block, before: Operation | None = None) -> None:
+    def __init__(
+        self, block: Block, before: Operation | None = None, recorder: Recorder | None = None
+    ) -> None:
         self.block = block
         self.before = before
         self.location: SourceLocation | None = None
+        self._recorder = recorder
 
     @classmethod
-    def before_op(cls, operation: Operation) -> Builder:
+    def before_op(cls, operation: Operation, recorder: Recorder | None = None) -> Builder:
         block = operation.parent
         assert block is not None
-        builder = cls(block, operation)
+        builder = cls(block, operation, recorder)
         builder.location = operation.location
         return builder
 
     @classmethod
-    def after_op(cls, operation: Operation) -> Builder:
+    def after_op(cls, operation: Operation, recorder: Recorder | None = None) -> Builder:
         block = operation.parent
         assert block is not None
-        builder = cls(block, operation.next)
+        builder = cls(block, operation.next, recorder)
         builder.location = operation.location
         return builder
 
     def insert(self, operation: OpT) -> OpT:
+        recorder = self._recorder
+        if recorder is not None:
+            recorder.before(inverses.of_insertion, operation)
+        self.block.insert(operation, self.before)
         if operation.location is None:
             operation.location = self.location
-        self.block.insert(operation, self.before)
+        if recorder is not None:
+            recorder.tell(EditKind.INSERTED, self.block, operation)
         return operation
 
     def add_argument(self, type_: Type, name: str | None = None) -> BlockArgument:
         """A further argument of the block under construction."""
-        return self.block.add_argument(type_, name)
+        self._before_arguments()
+        argument = self.block.add_argument(type_, name)
+        self._after_arguments()
+        return argument
 
     def order_arguments(self, arguments: Sequence[Value]) -> None:
         """Give the arguments of the block under construction another order."""
+        self._before_arguments()
         self.block.order_arguments(arguments)
+        self._after_arguments()
+
+    def _before_arguments(self) -> None:
+        if self._recorder is not None:
+            self._recorder.before(inverses.of_arguments, self.block)
+
+    def _after_arguments(self) -> None:
+        if self._recorder is not None:
+            self._recorder.tell(EditKind.DEFINITIONS, self.block)
 
     @contextmanager
     def at_end(self, block: Block) -> Iterator[None]:

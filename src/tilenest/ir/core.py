@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.fields import (
-    OperandField,
-    OpSpec,
-    OptionalField,
-    VariadicField,
-    spec_of,
-)
-from tilenest.ir.lists import LinkedList, Node
+from tilenest.ir.fields import OpSpec, spec_of
+from tilenest.ir.interfaces import Effect, Interfaces
+from tilenest.ir.lists import Link, LinkedList, Node
 from tilenest.ir.types import Type
+from tilenest.ir.walks import walk
 
 _ids = itertools.count(1)
 
 
-class Use(Node):
+class Use(Link):
     """One operand slot of an operation; its identity survives detaching and `set_operand`."""
 
     __slots__ = ("index", "operation", "value")
@@ -38,10 +34,6 @@ class Use(Node):
         self.value = value
 
     @property
-    def is_linked(self) -> bool:
-        return self._list is not None
-
-    @property
     def holder(self) -> Value | None:
         """The value whose use list physically holds this use."""
         return None if self._list is None else self._list.owner
@@ -49,9 +41,25 @@ class Use(Node):
     def _link(self) -> None:
         self.value.uses.append(self)
 
-    def _unlink(self) -> None:
-        if self._list is not None:
-            self._list.remove(self)
+
+class Edge(Link):
+    """One successor of a terminator: a member of that block's `incoming` while the terminator is
+    linked below a function, as a `Use` is of its value's uses."""
+
+    __slots__ = ("block", "operation")
+
+    def __init__(self, operation: Operation, block: Block) -> None:
+        super().__init__()
+        self.operation = operation
+        self.block = block
+
+    @property
+    def holder(self) -> Block | None:
+        """The block whose incoming edges physically hold this one."""
+        return None if self._list is None else self._list.owner
+
+    def _link(self) -> None:
+        self.block.incoming.append(self)
 
 
 class Value:
@@ -88,6 +96,10 @@ class Value:
         raise AssertionError("abstract")
 
 
+OwnEffects: TypeAlias = tuple[Effect[Value], ...]
+"""What `Operation.effects` gives."""
+
+
 class OpResult(Value):
     """Result `index` of `owner`."""
 
@@ -116,7 +128,7 @@ class BlockArgument(Value):
         return self.block
 
 
-class Operation(Node):
+class Operation(Node, Interfaces["Value"]):
     """Base of every op class. A subclass sets NAME and declares its fields (see `fields.py`)."""
 
     NAME = ""
@@ -124,7 +136,16 @@ class Operation(Node):
     TERMINATOR = False
     """True for ops that end a block."""
 
-    __slots__ = ("attributes", "id", "location", "operand_uses", "regions", "results", "segments")
+    __slots__ = (
+        "attributes",
+        "edges",
+        "id",
+        "location",
+        "operand_uses",
+        "regions",
+        "results",
+        "segments",
+    )
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -132,6 +153,7 @@ class Operation(Node):
         names = [name for name, _ in cls.SPEC.groups] + [f.name for f in cls.SPEC.attributes]
         hidden = [name for name in names if hasattr(Operation, name)]
         assert not hidden, f"{cls.__name__}: {hidden} would hide members that every op has"
+        assert cls.TERMINATOR or not cls.SPEC.successors, f"{cls.__name__}: not a terminator"
 
     def __init__(
         self,
@@ -144,6 +166,7 @@ class Operation(Node):
         super().__init__()
         self.id = next(_ids)
         self.location = location
+        self.edges = [Edge(self, block) for block in self.SPEC.take_successors(fields)]
         operands, self.segments, self.attributes = self.SPEC.bind(fields)
         self.operand_uses = [Use(self, i, value) for i, value in enumerate(operands)]
         self.results = [OpResult(self, type_, i) for i, type_ in enumerate(result_types)]
@@ -163,9 +186,7 @@ class Operation(Node):
     def parent_op(self) -> Operation | None:
         """The operation whose region holds this one (None directly in a function)."""
         block = self.parent
-        region = None if block is None else block.parent
-        owner = None if region is None else region.parent
-        return owner if isinstance(owner, Operation) else None
+        return None if block is None else block.parent_op
 
     @property
     def parent_function(self) -> Function | None:
@@ -189,6 +210,11 @@ class Operation(Node):
         return [use.value for use in self.operand_uses]
 
     @property
+    def successors(self) -> list[Block]:
+        """Where this terminator may go on, in the order of its successor groups."""
+        return [edge.block for edge in self.edges]
+
+    @property
     def result(self) -> OpResult:
         """The only result."""
         (result,) = self.results
@@ -203,9 +229,13 @@ class Operation(Node):
 
     def walk(self) -> Iterator[Operation]:
         """This operation, then all nested ones, in order; tolerates erasing what was yielded."""
-        yield self
-        for region in self.regions:
-            yield from region.walk()
+        return walk(iter((self,)))
+
+    def links(self) -> Iterator[Use | Edge]:
+        """The uses and edges of this operation and of all nested ones."""
+        for op in self.walk():
+            yield from op.operand_uses
+            yield from op.edges
 
     def is_ancestor_of(self, other: Operation) -> bool:
         """True when `other` is this operation or lies in one of its regions."""
@@ -224,6 +254,15 @@ class Operation(Node):
         use.value = value
         if linked:
             use._link()
+
+    def set_successor(self, index: int, block: Block) -> None:
+        """Point successor `index` at another block; its operands stay."""
+        edge = self.edges[index]
+        linked = edge.is_linked
+        edge._unlink()
+        edge.block = block
+        if linked:
+            edge._link()
 
     def set_group(self, name: str, values: Sequence[Value]) -> None:
         """Replace the operands of one declared group, adjusting the segments."""
@@ -248,20 +287,21 @@ class Operation(Node):
         return result
 
     def add_region(self, region: Region) -> None:
-        """Append a region whose operations hold no uses yet."""
+        """Append a region without owner; below a function its operations' uses join the lists."""
         assert region.parent is None, "a region has one owner"
         region.parent = self
         self.regions.append(region)
+        if region.is_attached:
+            for op in region.operations():
+                op._link_uses()
 
     def _link_uses(self) -> None:
-        for op in self.walk():
-            for use in op.operand_uses:
-                use._link()
+        for link in self.links():
+            link._link()
 
     def _unlink_uses(self) -> None:
-        for op in self.walk():
-            for use in op.operand_uses:
-                use._unlink()
+        for link in self.links():
+            link._unlink()
 
     def detach(self) -> Operation:
         """Remove from the parent; operand uses leave their values' lists, identities stay."""
@@ -290,30 +330,16 @@ class Operation(Node):
         self.detach()
 
 
-def operand() -> OperandField[Value]:
-    """Declares exactly one operand."""
-    return OperandField()
-
-
-def optional() -> OptionalField[Value]:
-    """Declares no or one operand."""
-    return OptionalField()
-
-
-def variadic() -> VariadicField[Value]:
-    """Declares any number of operands."""
-    return VariadicField()
-
-
 class Block(Node):
-    """A straight line of operations with typed arguments."""
+    """A straight line of operations with typed arguments; `incoming` holds the edges to it."""
 
-    __slots__ = ("arguments", "id", "operations")
+    __slots__ = ("arguments", "id", "incoming", "operations")
 
     def __init__(self, argument_types: Sequence[Type] = ()) -> None:
         super().__init__()
         self.id = next(_ids)
         self.operations: LinkedList[Operation] = LinkedList(self)
+        self.incoming: LinkedList[Edge] = LinkedList(self)
         self.arguments: list[BlockArgument] = []
         for type_ in argument_types:
             self.add_argument(type_)
@@ -321,6 +347,10 @@ class Block(Node):
     @property
     def parent(self) -> Region | None:
         return None if self._list is None else self._list.owner
+
+    @property
+    def next(self) -> Block | None:
+        return cast("Block | None", self._next)
 
     @property
     def parent_op(self) -> Operation | None:
@@ -350,13 +380,7 @@ class Block(Node):
     @property
     def is_attached(self) -> bool:
         """True when the block hangs below a function (its operations' uses are linked)."""
-        region = self.parent
-        owner = None if region is None else region.parent
-        while isinstance(owner, Operation):
-            block = owner.parent
-            region = None if block is None else block.parent
-            owner = None if region is None else region.parent
-        return isinstance(owner, Function)
+        return self.parent is not None and self.parent.is_attached
 
     def insert(self, operation: Operation, before: Operation | None = None) -> Operation:
         """Link a detached operation (and its nested ones) here; below a function their uses join
@@ -370,14 +394,21 @@ class Block(Node):
         return self.insert(operation)
 
     @property
+    def predecessors(self) -> Iterator[Block]:
+        """The blocks whose terminators may go on here, one for each edge."""
+        for edge in self.incoming:
+            block = edge.operation.parent
+            assert block is not None, "only linked terminators have edges"
+            yield block
+
+    @property
     def terminator(self) -> Operation:
         last = self.operations.last
         assert last is not None and last.TERMINATOR, "the block has no terminator"
         return last
 
     def walk(self) -> Iterator[Operation]:
-        for op in self.operations:
-            yield from op.walk()
+        return walk(iter(self.operations))
 
 
 class Region:
@@ -392,12 +423,28 @@ class Region:
             self.blocks.append(block)
 
     def append(self, block: Block) -> Block:
-        """Link a detached block last; below a function its operations' uses join the lists."""
-        self.blocks.append(block)
+        return self.insert(block)
+
+    def insert(self, block: Block, before: Block | None = None) -> Block:
+        """Link a detached block; below a function its operations' uses join the lists."""
+        self.blocks.insert_before(before, block)
         if block.is_attached:
             for op in block.operations:
                 op._link_uses()
         return block
+
+    def operations(self) -> Iterator[Operation]:
+        """Those directly in the blocks."""
+        for block in self.blocks:
+            yield from block.operations
+
+    @property
+    def is_attached(self) -> bool:
+        """True when the region hangs below a function."""
+        owner = self.parent
+        if isinstance(owner, Operation):
+            return owner.parent_function is not None
+        return owner is not None
 
     @property
     def block(self) -> Block:
@@ -407,14 +454,13 @@ class Region:
         return block
 
     def walk(self) -> Iterator[Operation]:
-        for block in self.blocks:
-            yield from block.walk()
+        return walk(self.operations())
 
 
 class Function(Node):
     """A named function; its arguments are those of the entry block."""
 
-    __slots__ = ("attributes", "id", "name", "region", "result_types")
+    __slots__ = ("attributes", "id", "location", "name", "region", "result_types")
 
     def __init__(
         self,
@@ -425,6 +471,7 @@ class Function(Node):
     ) -> None:
         super().__init__()
         self.id = next(_ids)
+        self.location: SourceLocation | None = None
         self.name = name
         self.region = Region([Block(argument_types)])
         self.region.parent = self
@@ -432,8 +479,9 @@ class Function(Node):
         self.attributes: dict[str, Any] = dict(attributes or {})
 
     @property
-    def parent(self) -> ModuleContents | None:
-        return None if self._list is None else self._list.owner
+    def siblings(self) -> LinkedList[Function] | None:
+        """The functions of the module that this one is in."""
+        return self._list
 
     @property
     def body(self) -> Block:
@@ -447,28 +495,3 @@ class Function(Node):
 
     def walk(self) -> Iterator[Operation]:
         return self.region.walk()
-
-
-class ModuleContents:
-    """What a module holds: functions in order, and the form they are in."""
-
-    __slots__ = ("attributes", "form", "functions")
-
-    def __init__(self, form: str = "candidate", attributes: dict[str, Any] | None = None) -> None:
-        self.form = form
-        self.functions: LinkedList[Function] = LinkedList(self)
-        self.attributes: dict[str, Any] = dict(attributes or {})
-
-    def add(self, function: Function) -> Function:
-        self.functions.append(function)
-        return function
-
-    def function(self, name: str) -> Function:
-        for candidate in self.functions:
-            if candidate.name == name:
-                return candidate
-        raise KeyError(name)
-
-    def walk(self) -> Iterator[Operation]:
-        for function in self.functions:
-            yield from function.walk()

@@ -12,14 +12,21 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from tilenest.ir.types import Type
+from tilenest.ir.variables import Variable
 from tilenest.layouts import AffineMap, Dim
 from tilenest.records import is_record
 
 _PLAIN = (bool, int, float, str, NoneType, Type, Dim, AffineMap)
 
+_SURE = frozenset({bool, int, float, str})
+"""Kinds whose own values fit without a closer look."""
+
 
 def fits(value: Any, kind: Any) -> bool:
-    """True when `value` is an attribute value of `kind`; a bool is no int and an int no float."""
+    """True when `value` is an attribute value of `kind`; a bool is no int and an int no float. A
+    variable is of no kind but its own, which open attributes have in theirs."""
+    if kind in _SURE and value.__class__ is kind:
+        return True
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return any(fits(value, choice) for choice in get_args(kind))
@@ -27,6 +34,8 @@ def fits(value: Any, kind: Any) -> bool:
         return isinstance(value, tuple) and _items_fit(value, get_args(kind))
     if kind is None:
         return value is None
+    if kind is Variable:
+        return isinstance(value, Variable)
     if kind is int and isinstance(value, bool):
         return False
     return isinstance(value, kind) and is_attribute_value(value)
@@ -44,7 +53,7 @@ def is_attribute_value(value: Any) -> bool:
         return True
     if isinstance(value, tuple):
         return all(is_attribute_value(item) for item in value)
-    if not is_record(value):
+    if not is_record(value) or isinstance(value, Variable):
         return False
     kinds = record_kinds(value.__class__)
     return all(fits(getattr(value, name), kind) for name, kind in kinds.items())
@@ -58,4 +67,6 @@ def record_kinds(record: type) -> Mapping[str, Any]:
 
 def kind_text(kind: Any) -> str:
     """A kind as a reader would say it."""
+    if get_origin(kind) in (Union, UnionType):
+        return " or ".join(map(kind_text, get_args(kind)))
     return "attribute value" if kind is object else getattr(kind, "__name__", str(kind))

@@ -7,6 +7,7 @@ expect, is a `ParseError` with line, column and caret.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 
 from tilenest.errors import ParseError, SourceLocation
 from tilenest.records import record
@@ -19,23 +20,26 @@ _TOKEN = re.compile(
     (?:
       (?P<value>   %\w+ )
     | (?P<record>  \#\w+ )
+    | (?P<label>   \^[0-9]+ )
     | (?P<string>  "(?:[^"\\\n]|\\.)*" )
     | (?P<float>   nan:0x[0-9a-f]{16}\b | -inf\b
                  | -?[0-9]+(?:\.[0-9]*(?:[eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+) )
     | (?P<shape>   [0-9]+x\w+ )
     | (?P<integer> -?[0-9]+ )
     | (?P<name>    [^\W\d][\w.]* )
-    | (?P<mark>    -> | [-{}()\[\]<>,=:|?@+*/%] )
+    | (?P<mark>    -> | [-{}()\[\]<>,=:|?@+*/%^&~] )
     | (?P<end>     \Z )
     )
     """,
     re.VERBOSE,
 )
+_BLANKS = re.compile(_SPACE)
 
 
 @record
 class Token:
-    """A piece of the text: `kind` is a group of the pattern, or 'end'."""
+    """A piece of the text: `kind` is a group of the pattern, 'end', or 'stray' for a character
+    that no token starts with."""
 
     kind: str
     text: str
@@ -47,61 +51,67 @@ class Token:
 
 
 class Cursor:
-    """The tokens of one text, and how far they are read."""
+    """The next two tokens of one text; those behind them are not looked at yet."""
 
-    __slots__ = ("_place", "_tokens", "file", "text", "token")
+    __slots__ = (
+        "_line",
+        "_line_starts",
+        "_position",
+        "_source",
+        "file",
+        "following",
+        "text",
+        "token",
+    )
 
     def __init__(self, text: str, file: str) -> None:
         self.text = text
         self.file = file
-        self._tokens = self._tokenize()
-        self._place = 0
-        self.token = self._tokens[0]
+        self._position = 0
+        self._line, self._source = 0, ""
+        self._line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.token = self._next()
+        self.following = self._next()
+        """the token after the next one"""
 
-    def _tokenize(self) -> list[Token]:
-        tokens: list[Token] = []
-        position, kind = 0, ""
-        while kind != "end":
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                raise self._stray(position)
-            position, kind = match.end(), match.lastgroup or ""
-            tokens.append(Token(kind, match[kind], match.start(kind)))
-        return tokens
-
-    def _stray(self, position: int) -> ParseError:
-        start = re.compile(_SPACE).match(self.text, position)
-        assert start is not None, "the pattern matches the empty text"
-        bad = Token("mark", self.text[start.end()], start.end())
-        return self.error(f"the character {bad.text!r} has no meaning here", bad)
+    def _next(self) -> Token:
+        match = _TOKEN.match(self.text, self._position)
+        if match is None:
+            start = _BLANKS.match(self.text, self._position)
+            assert start is not None, "the pattern matches the empty text"
+            return Token("stray", self.text[start.end()], start.end())
+        self._position = match.end()
+        kind = match.lastgroup or ""
+        return Token(kind, match[kind], match.start(kind))
 
     def error(
         self, message: str, token: Token | None = None, remedy: str | None = None
     ) -> ParseError:
         """The text is bad at a token, by default the next one."""
-        return ParseError(message, remedy, self.locate(token or self.token))
+        token = token or self.token
+        if token.kind == "stray":
+            message = f"the character {token.text!r} has no meaning here"
+        return ParseError(message, remedy, self.locate(token))
 
     def locate(self, token: Token) -> SourceLocation:
-        before = self.text[: token.start]
-        line = before.count("\n") + 1
-        line_start = before.rfind("\n") + 1
-        source = self.text[line_start:].split("\n", 1)[0]
-        column = token.start - line_start + 1
-        return SourceLocation(
-            self.file, line, column, column + max(len(token.text), 1), "the module text", source
-        )
+        line = bisect_right(self._line_starts, token.start)
+        start = self._line_starts[line - 1]
+        if line != self._line:
+            # Kept, so that all places on one line share its text, however long it is.
+            stop = self._line_starts[line] - 1 if line < len(self._line_starts) else len(self.text)
+            self._line, self._source = line, self.text[start:stop]
+        column = token.start - start + 1
+        end = column + max(len(token.text), 1)
+        return SourceLocation(self.file, line, column, end, "the module text", self._source)
 
     def take(self) -> Token:
         token = self.token
+        if token.kind == "stray":
+            raise self.error("")
         if token.kind != "end":
-            self._place += 1
-            self.token = self._tokens[self._place]
+            self.token = self.following
+            self.following = self._next()
         return token
-
-    @property
-    def following(self) -> Token:
-        """The token after the next one."""
-        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
 
     def at(self, text: str) -> bool:
         """True when the next token is this mark or word."""

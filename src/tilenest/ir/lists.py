@@ -1,7 +1,7 @@
 """Intrusive doubly linked lists: constant-time insertion, detachment and movement of nodes.
 
 A node knows the list that owns it; a detached node belongs to no list. Functions of a module,
-blocks of a region, operations of a block and uses of a value are all such lists.
+blocks of a region, operations of a block, uses of a value and edges to a block are all such lists.
 """
 
 from __future__ import annotations
@@ -25,6 +25,20 @@ class Node:
         self._list = None
         self._next = None
         self._previous = None
+
+
+class Link(Node):
+    """A node whose owner stays known while it is in no list."""
+
+    __slots__ = ()
+
+    @property
+    def is_linked(self) -> bool:
+        return self._list is not None
+
+    def _unlink(self) -> None:
+        if self._list is not None:
+            self._list.remove(self)
 
 
 class LinkedList(Generic[NodeT]):

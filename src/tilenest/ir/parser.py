@@ -2,13 +2,14 @@
 
 In: text and the registry of op classes and attribute records. Out: a module whose text is the same;
 locations come back when the text has their table. The parser knows the grammar, not the rules: what
-it accepts may still break rules of the verifier. Bad text is a `ParseError` with a caret.
+it accepts may still break rules of the verifier. Bad text is a `ParseError` with a caret; what has
+no location in the table is placed in the text itself, so that the verifier can point there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
@@ -17,6 +18,7 @@ from tilenest.errors import SourceLocation
 from tilenest.ir.attribute_parser import MOST_NESTED, AttributeParser
 from tilenest.ir.core import Block, Function, Operation, Region, Value
 from tilenest.ir.fields import AttributeField
+from tilenest.ir.forward import Forward, Waiting, last_definitions, undefined
 from tilenest.ir.lexer import Cursor, Token
 from tilenest.ir.module import Module
 from tilenest.ir.registry import Registry, record_name
@@ -37,12 +39,20 @@ class _Parser:
         self.attributes = AttributeParser(cursor, registry.records)
         self.visible: dict[str, Value] = {}
         self.located: list[tuple[Operation, int, Token]] = []
+        self.labels: list[_Labels] = []
+        """of the blocks of the open regions, innermost last"""
+        self.waiting: list[Waiting] = []
+        """what the open regions use that a block further on defines, innermost last"""
+        self.definitions: Mapping[str, int] | None = None
+        self.functions: set[str] = set()
+        """the names of those that have begun"""
 
     # Module --------------------------------------------------------------------------------
 
     def module(self) -> Module:
-        self.cursor.expect("module")
+        start = self.cursor.expect("module")
         module = Module(self.attributes.string())
+        module.location = self.cursor.locate(start)
         while self.cursor.at("dim"):
             self._dim()
         module.attributes.update(self._extra())
@@ -81,9 +91,14 @@ class _Parser:
     def _function(self, module: Module) -> None:
         self.cursor.expect("func")
         self.cursor.expect("@")
+        token = self.cursor.token
         name = self._function_name()
+        if name in self.functions:
+            raise self.cursor.error(f"two functions are named @{name}", token, "rename one of them")
         self.cursor.expect("(")
+        self.functions.add(name)
         function = module.add(Function(name))
+        function.location = self.cursor.locate(token)
         with self._scope():
             self._arguments(function.body, ")")
             results = self.attributes.types() if self.cursor.accept("->") else []
@@ -91,7 +106,7 @@ class _Parser:
             function.attributes.update(self._extra())
             self.cursor.expect("{")
             self._operations(function.body, 0)
-        self._further_blocks(function.region, 0)
+            self._further_blocks(function.region, 0)
 
     def _function_name(self) -> str:
         if self.cursor.token.kind == "string":
@@ -114,9 +129,13 @@ class _Parser:
 
     @contextmanager
     def _scope(self) -> Iterator[None]:
-        """Names defined inside are not visible afterwards."""
+        """Names of values and blocks defined inside are not visible afterwards."""
         outer = len(self.visible)
+        self.labels.append(_Labels())
+        self.waiting.append(Waiting())
         yield
+        self.labels.pop().refuse_missing(self.cursor)
+        self.waiting.pop().hand_on(self.waiting[-1] if self.waiting else None, self.cursor)
         while len(self.visible) > outer:
             self.visible.popitem()
 
@@ -125,19 +144,23 @@ class _Parser:
         if depth > MOST_NESTED:
             raise self.cursor.error(f"regions nest deeper than {MOST_NESTED} levels", opening)
         region = Region()
-        if not (self.cursor.at("}") or self.cursor.at("|")):
-            with self._scope():
+        with self._scope():
+            if self.cursor.token.kind in ("value", "name"):
                 self._operations(region.append(Block()), depth)
-        self._further_blocks(region, depth)
+            self._further_blocks(region, depth)
         return region
 
     def _further_blocks(self, region: Region, depth: int) -> None:
+        """Blocks up to the end of the region; each sees the values of those before it."""
         while not self.cursor.accept("}"):
+            block = Block()
+            if self.cursor.token.kind == "label":
+                block = self.labels[-1].define(self.cursor)
             self.cursor.expect("|")
-            with self._scope():
-                block = region.append(Block())
-                self._arguments(block, "|")
-                self._operations(block, depth)
+            region.append(block)
+            self.waiting[-1].next_block()
+            self._arguments(block, "|")
+            self._operations(block, depth)
 
     def _arguments(self, block: Block, closing: str) -> None:
         def argument() -> None:
@@ -155,19 +178,20 @@ class _Parser:
         if token.text in self.visible:
             raise self.cursor.error(f"{token.text} is already defined", token)
         self.visible[token.text] = value
+        self.waiting[-1].define(token, value, self.cursor)
         name = token.text[1:]
         value.name = None if re.fullmatch("[0-9]+", name) else name
 
     def _value(self) -> Value:
         token = self.cursor.expect_kind("value", "a value")
         value = self.visible.get(token.text)
-        if value is None:
-            raise self.cursor.error(
-                f"{token.text} is not defined here",
-                token,
-                "a value is defined earlier in the same block or in an enclosing one",
-            )
-        return value
+        if value is not None:
+            return value
+        if self.definitions is None:
+            self.definitions = last_definitions(self.cursor.text)
+        if self.definitions.get(token.text, 0) < token.start:
+            raise undefined(self.cursor, token)
+        return self.waiting[-1].refer(token)
 
     # Operations ----------------------------------------------------------------------------
 
@@ -184,13 +208,17 @@ class _Parser:
         types = self.attributes.types() if self.cursor.accept(":") else []
         if len(types) != len(names):
             raise self.cursor.error(f"{len(names)} results have {len(types)} types", token)
-        location = self._location_reference()
+        reference = self._location_reference()
         regions: list[Region] = []
         while self.cursor.at("{"):
             regions.append(self._region(depth + 1))
-        operation = cls(result_types=types, regions=regions, **fields)
-        if location is not None:
-            self.located.append((operation, *location))
+        place = self.cursor.locate(token)
+        operation = cls(result_types=types, regions=regions, location=place, **fields)
+        if reference is not None:
+            self.located.append((operation, *reference))
+        for use in operation.operand_uses:
+            if isinstance(use.value, Forward):
+                use.value.slots.append(use)
         block.append(operation)
         for name, result in zip(names, operation.results, strict=True):
             self._define(name, result)
@@ -210,6 +238,35 @@ class _Parser:
         return self.attributes.integer(0), token
 
 
+class _Labels:
+    """The labelled blocks of one region: some are branched to before they stand there."""
+
+    def __init__(self) -> None:
+        self.blocks: dict[str, Block] = {}
+        self.missing: dict[str, Token] = {}
+
+    def define(self, cursor: Cursor) -> Block:
+        token = cursor.take()
+        if token.text in self.blocks and token.text not in self.missing:
+            raise cursor.error(f"the block {token.text} stands here twice", token)
+        self.missing.pop(token.text, None)
+        return self.blocks.setdefault(token.text, Block())
+
+    def refer(self, cursor: Cursor) -> Block:
+        token = cursor.take()
+        if token.text not in self.blocks:
+            self.missing[token.text] = token
+        return self.blocks.setdefault(token.text, Block())
+
+    def refuse_missing(self, cursor: Cursor) -> None:
+        for name, token in self.missing.items():
+            raise cursor.error(
+                f"no block {name} is in this region",
+                token,
+                "branch to a block of the same region, and label it in front of its arguments",
+            )
+
+
 class _FieldReader:
     """Operands and attributes of one operation, as the keywords its class takes."""
 
@@ -220,10 +277,11 @@ class _FieldReader:
         self.groups = dict(cls.SPEC.groups)
         self.attributes = {field.name: field for field in cls.SPEC.attributes}
         self.found: dict[str, Any] = {}
-        many = [name for name, arity in cls.SPEC.groups if arity == "many"]
+        many = cls.SPEC.lists
         self.bare = many[0] if len(cls.SPEC.groups) == 1 and many else None
         self.listed = many[0] if len(many) == 1 and self.bare is None else None
         self.required = [name for name, arity in cls.SPEC.groups if arity == "one"]
+        self.successors = cls.SPEC.successors
 
     def read(self) -> dict[str, Any]:
         for field in self.attributes.values():
@@ -231,7 +289,7 @@ class _FieldReader:
                 self._attribute(field)
         if self.cursor.accept("("):
             self.parser.attributes.items(self._item, ")")
-        missing = [name for name in self.required if name not in self.found]
+        missing = [n for n in (*self.required, *self.successors) if n not in self.found]
         missing += [
             name
             for name, field in self.attributes.items()
@@ -245,6 +303,8 @@ class _FieldReader:
         token = self.cursor.token
         if token.kind == "value":
             self._positional(token)
+        elif token.kind == "label":
+            self._successor(token)
         elif self.cursor.accept("["):
             if self.listed is None or self.listed in self.found:
                 raise self.cursor.error(
@@ -265,11 +325,23 @@ class _FieldReader:
             raise self.cursor.error(f"{self.token.text} takes no further operand here", token)
         self.found[waiting[0]] = value
 
+    def _successor(self, token: Token) -> None:
+        """The next block to go on with, and what it takes."""
+        waiting = [name for name in self.successors if name not in self.found]
+        if not waiting:
+            raise self.cursor.error(f"{self.token.text} goes on with no further block", token)
+        block = self.parser.labels[-1].refer(self.cursor)
+        values: list[Value] = []
+        if self.cursor.accept("("):
+            values = self.parser.attributes.items(self.parser._value, ")")
+        self.found[waiting[0]] = (block, values)
+
     def _named(self, token: Token) -> None:
         name = token.text
         field = self.attributes.get(name)
         arity = self.groups.get(name, "one")
-        is_known = field is not None or (arity != "one" and name not in (self.bare, self.listed))
+        implied = (self.bare, self.listed, *self.successors)
+        is_known = field is not None or (arity != "one" and name not in implied)
         if not is_known or name in self.found:
             raise self.cursor.error(f"{self.token.text} has no further field `{name}`", token)
         self.cursor.expect("=")

@@ -2,8 +2,9 @@
 
 In: a module or an operation. Out: text that `parse_module` reads back to an equal module. An op
 prints as a call: required operands first, the rest and the attributes by name, defaults left out;
-then `: result types`, then its regions in braces with `|arguments|`. Nothing in the text depends on
-identity or time, so without locations it serves as a key.
+then `: result types`, then its regions in braces with `|arguments|`. A block that branches go to
+has a label in front of them, `^0`, and stands behind the blocks whose values it uses. Nothing in
+the text depends on identity or time, so without locations it serves as a key.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.core import Block, Function, ModuleContents, Operation, Region, Value
+from tilenest.ir.contents import ModuleContents
+from tilenest.ir.core import Block, Function, Operation, Region, Value
+from tilenest.ir.dominators import block_dominators
 from tilenest.ir.spelling import Names, attribute_text, quoted, type_text
 from tilenest.ir.types import Type
 
@@ -50,11 +53,11 @@ class _Printer:
         for function in module.functions:
             self.lines.append("")
             self.function(function)
-        extra = self._extra(module.attributes)
+        extra = self._extra("", module.attributes, "")
         dims = self.names.dim_declarations()
         header = [f"module {quoted(module.form)}", *([""] if dims else []), *dims]
-        if extra:
-            header += ["", extra.strip()]
+        if module.attributes:
+            header += ["", *extra]
         self.lines[:0] = header
         self.line_of = {op: line + len(header) for op, line in self.line_of.items()}
         if self.locations:
@@ -67,8 +70,8 @@ class _Printer:
         arguments = [self._declaration(argument) for argument in function.arguments]
         results = self._types("-> ", function.result_types)
         head = f"func @{_function_name(function.name)}"
-        tail = f"{results}{self._extra(function.attributes)} {{"
-        self.lines += _call(head, arguments, tail, 0, always=True)
+        *lines, last = _call(head, arguments, results, 0, always=True)
+        self.lines += [*lines, *self._extra(f"{last} ", function.attributes, " {")]
         self._blocks(function.region, 0)
         self.lines.append("}")
 
@@ -89,9 +92,9 @@ class _Printer:
             self.lines.append(_INDENT * depth + "}")
 
     def _blocks(self, region: Region, depth: int) -> None:
-        for block in region.blocks:
+        for block in _in_order(region):
             if block is not region.blocks.first:
-                self.lines.append(_INDENT * depth + self._header(block))
+                self.lines.append(_INDENT * depth + self._label(block) + self._header(block))
             for op in block.operations:
                 self.operation(op, depth + 1)
 
@@ -106,6 +109,9 @@ class _Printer:
             else:
                 self.lines.append(_INDENT * depth + header)
 
+    def _label(self, block: Block) -> str:
+        return f"{self.names.block(block)} " if block.incoming else ""
+
     def _header(self, block: Block) -> str:
         return f"|{', '.join(self._declaration(argument) for argument in block.arguments)}|"
 
@@ -118,23 +124,40 @@ class _Printer:
         texts = [type_text(type_, self.names) for type_ in types]
         return f" {before}{texts[0] if len(texts) == 1 else '(' + ', '.join(texts) + ')'}"
 
-    def _extra(self, attributes: Mapping[str, Any]) -> str:
+    def _extra(self, before: str, attributes: Mapping[str, Any], after: str) -> list[str]:
+        """`before with (attributes)after` on one line, or an attribute a line, or an item of one
+        where that is still too long."""
+        if not attributes:
+            return [before.rstrip() + after]
         items = [
-            f"{name} = {attribute_text(value, self.names)}"
+            (f"{name} = ", value, attribute_text(value, self.names))
             for name, value in sorted(attributes.items())
         ]
-        return f" with ({', '.join(items)})" if items else ""
+        line = f"{before}with ({', '.join(name + text for name, _, text in items)}){after}"
+        if len(line) <= _WIDTH:
+            return [line]
+        inner = _INDENT * 2
+        body: list[str] = []
+        for name, value, text in items:
+            body.append(f"{inner}{name}{text},")
+            if len(body[-1]) > _WIDTH and isinstance(value, tuple):
+                parts = [f"{inner * 2}{attribute_text(part, self.names)}," for part in value]
+                body[-1:] = [f"{inner}{name}[", *parts[:-1], parts[-1][:-1], f"{inner}],"]
+        return [f"{before}with (", *body[:-1], body[-1][:-1], f"){after}"]
 
     def _operands(self, op: Operation) -> Iterable[str]:
         groups = op.SPEC.groups
         is_only_group = len(groups) == 1
-        by_name = sum(arity == "many" for _, arity in groups) > 1
+        by_name = len(op.SPEC.lists) > 1
+        successors = iter(op.successors)
         parts = op.SPEC.split(op.operands, op.segments)
         for (name, arity), values in zip(groups, parts, strict=True):
-            if not values:
-                continue
             text = ", ".join(self.names.value(value) for value in values)
-            if arity == "many" and not is_only_group:
+            if name in op.SPEC.successors:
+                yield self.names.block(next(successors)) + (f"({text})" if text else "")
+            elif not values:
+                continue
+            elif arity == "many" and not is_only_group:
                 yield f"{name} = [{text}]" if by_name else f"[{text}]"
             else:
                 yield f"{name} = {text}" if arity == "optional" else text
@@ -149,6 +172,15 @@ class _Printer:
             elif not field.has_default or text != attribute_text(field.default, self.names):
                 named.append(f"{field.name} = {text}")
         return leading, named
+
+
+def _in_order(region: Region) -> list[Block]:
+    """The blocks, every one behind those whose values it may use."""
+    blocks = list(region.blocks)
+    if len(blocks) < 2:
+        return blocks
+    reached = dict.fromkeys(block_dominators(region).order)
+    return [*reached, *(block for block in blocks if block not in reached)]
 
 
 def _call(

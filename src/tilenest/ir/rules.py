@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
-from tilenest.ir.core import Operation
+from tilenest.ir.core import Block, BlockArgument, Function, Operation, Value
 from tilenest.ir.module import Module
 from tilenest.records import record
 
@@ -22,11 +22,12 @@ OpT = TypeVar("OpT", bound=Operation)
 @record
 class Fault:
     """What a rule found: the operation (None for a fault of a function or the module), the failed
-    fact, and what would make it right."""
+    fact, what would make it right, and the function where the fault is not one of an operation."""
 
     operation: Operation | None
     message: str
     remedy: str
+    function: Function | None = None
 
 
 @record
@@ -45,13 +46,15 @@ class Diagnostic:
 
 
 class Subject:
-    """A module under verification; its operations are listed once and found by class."""
+    """A module under verification; what is in it is listed once, operations are found by class."""
 
-    __slots__ = ("_by_class", "_operations", "module")
+    __slots__ = ("_blocks", "_by_class", "_operations", "_values", "module")
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self._operations: list[Operation] | None = None
+        self._blocks: list[tuple[Operation | None, Function, Block]] | None = None
+        self._values: list[tuple[Operation | None, Value]] | None = None
         self._by_class: dict[type[Operation], list[Operation]] = defaultdict(list)
 
     @property
@@ -63,6 +66,28 @@ class Subject:
                 self._by_class[type(operation)].append(operation)
         return self._operations
 
+    @property
+    def blocks(self) -> list[tuple[Operation | None, Function, Block]]:
+        """Every block, with the operation that holds it (None in a function) and the function."""
+        if self._blocks is None:
+            self._blocks = []
+            for function in self.module.functions:
+                self._blocks += [(None, function, block) for block in function.region.blocks]
+                for op in function.walk():
+                    for region in op.regions:
+                        self._blocks += [(op, function, block) for block in region.blocks]
+        return self._blocks
+
+    @property
+    def values(self) -> list[tuple[Operation | None, Value]]:
+        """Every value, with the operation to blame."""
+        if self._values is None:
+            self._values = [
+                (op, argument) for op, _, block in self.blocks for argument in block.arguments
+            ]
+            self._values += [(op, result) for op in self.operations for result in op.results]
+        return self._values
+
     def of(self, cls: type[OpT]) -> Iterator[OpT]:
         """Operations of a class or its subclasses."""
         assert self.operations is not None
@@ -71,6 +96,14 @@ class Subject:
                 for operation in operations:
                     assert isinstance(operation, cls)
                     yield operation
+
+
+def parameter_of(value: Value) -> Function | None:
+    """The function that a value is a parameter of."""
+    block = value.defining_block if isinstance(value, BlockArgument) else None
+    region = None if block is None else block.parent
+    owner = None if region is None else region.parent
+    return owner if isinstance(owner, Function) else None
 
 
 @record

@@ -11,30 +11,39 @@ import json
 import math
 import re
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilenest.ir.core import Value
+from tilenest.ir.core import Block, Value
 from tilenest.ir.registry import record_name
 from tilenest.ir.types import (
+    ArrayType,
     BufType,
+    DType,
+    MemoryType,
     PointerType,
     ScalarType,
+    StateType,
     TileType,
+    TokenType,
+    TupleType,
     Type,
     VectorType,
     ViewType,
 )
+from tilenest.ir.variables import Variable
 from tilenest.layouts import AffineMap, Dim
 from tilenest.records import REQUIRED, fields_of, is_record
 
 _PLAIN_NAN = 0x7FF8_0000_0000_0000
 _DIM_NAME = re.compile(r"d[0-9]+")
+_WORDS: Mapping[type[Type], str] = {PointerType: "ptr", StateType: "state", TokenType: "token"}
 
 
 class Names:
-    """The names of the values of one function, and of the dims of the whole text."""
+    """The names of the values and blocks of one function, and of the dims of the whole text."""
 
-    __slots__ = ("_next_suffix", "_taken", "_unnamed", "_values", "dims")
+    __slots__ = ("_blocks", "_next_suffix", "_taken", "_unnamed", "_values", "dims")
 
     def __init__(self) -> None:
         self.dims: dict[Dim, str] = {}
@@ -42,6 +51,7 @@ class Names:
 
     def start_function(self) -> None:
         self._values: dict[Value, str] = {}
+        self._blocks: dict[Block, str] = {}
         self._taken: set[str] = set()
         self._next_suffix: dict[str, int] = {}
         self._unnamed = 0
@@ -52,6 +62,10 @@ class Names:
         if name is None:
             name = self._values[value] = self._fresh(value.name)
         return "%" + name
+
+    def block(self, block: Block) -> str:
+        """`^` and a number."""
+        return self._blocks.setdefault(block, f"^{len(self._blocks)}")
 
     def _fresh(self, wanted: str | None) -> str:
         if not wanted:
@@ -101,23 +115,37 @@ def float_text(value: float) -> str:
 
 def type_text(type_: Type, names: Names) -> str:
     """A type as `tile<f32, %d0, 16>`."""
+    word = _WORDS.get(type(type_))
+    if word is not None:
+        return word
     match type_:
         case ScalarType(dtype):
             return dtype.text
         case TileType(dtype, dims):
-            last = len(dims) - 1
-            items = [names.dim(dim, last - place) for place, dim in enumerate(dims)]
-            return f"tile<{', '.join([dtype.text, *items])}>"
+            return f"tile<{_over(dtype, dims, names)}>"
+        case MemoryType(dtype, dims):
+            return f"memory<{_over(dtype, dims, names)}>"
         case ViewType(dtype, shape, strides):
             return f"view<{dtype.text}, {_extents(shape)}, {_extents(strides)}>"
         case BufType(dtype, shape):
-            extents = "x".join(map(str, shape))
-            return f"buf<{dtype.text}, {extents}>" if shape else f"buf<{dtype.text}>"
+            return f"buf<{', '.join([dtype.text, *([_by_x(shape)] if shape else [])])}>"
         case VectorType(dtype, lanes):
             return f"vector<{lanes}x{dtype.text}>"
-        case PointerType():
-            return "ptr"
+        case TupleType(items):
+            return f"tuple<{', '.join(type_text(item, names) for item in items)}>"
+        case ArrayType(element, shape, filled):
+            role = ", filled" if filled else ""
+            return f"array<{type_text(element, names)}, {_by_x(shape)}{role}>"
     raise AssertionError(f"{type_!r} has no spelling")
+
+
+def _by_x(extents: Sequence[int]) -> str:
+    return "x".join(map(str, extents))
+
+
+def _over(dtype: DType, dims: Sequence[Dim], names: Names) -> str:
+    last = len(dims) - 1
+    return ", ".join([dtype.text, *(names.dim(d, last - place) for place, d in enumerate(dims))])
 
 
 class _Labels(Names):
@@ -155,6 +183,8 @@ def attribute_text(value: Any, names: Names) -> str:
             return f"[{', '.join(attribute_text(item, names) for item in value)}]"
         case Dim():
             return names.dim(value)
+        case Variable():
+            return str(value)
         case Type():
             return type_text(value, names)
     assert is_record(value), f"{value!r} is no attribute value"

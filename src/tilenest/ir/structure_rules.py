@@ -1,4 +1,4 @@
-"""The structural rules `IR01` to `IR11`: links, identity, uses, visibility, arity, types.
+"""The structural rules `IR01` to `IR12`: links, identity, uses, visibility, arity, branches.
 
 In: a module. Out: faults. Nothing here trusts what it checks: lists are followed link by link, and
 both directions of every use are compared. `IR01` is the foundation of the others.
@@ -10,20 +10,39 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tilenest.ir.core import Block, Function, Operation, Region, Use, Value
+from tilenest.ir.dominators import block_dominators
+from tilenest.ir.fields import OpSpec
 from tilenest.ir.kinds import fits, is_attribute_value, kind_text
-from tilenest.ir.rules import Fault, Rule, Subject
+from tilenest.ir.rules import Fault, Rule, Subject, parameter_of
 from tilenest.ir.types import (
+    ArrayType,
     BufType,
+    MemoryType,
     PointerType,
     ScalarType,
+    StateType,
     TileType,
+    TokenType,
+    TupleType,
     Type,
     VectorType,
     ViewType,
 )
 
 _MUTATE = "change the module through the rewriter or the builder only"
-_KNOWN_TYPES = (ScalarType, TileType, ViewType, BufType, VectorType, PointerType)
+_KNOWN_TYPES = (
+    ScalarType,
+    TileType,
+    ViewType,
+    BufType,
+    VectorType,
+    PointerType,
+    TupleType,
+    ArrayType,
+    TokenType,
+    MemoryType,
+    StateType,
+)
 
 
 def _links(subject: Subject) -> Iterator[Fault]:
@@ -55,27 +74,6 @@ def _region_links(
                 yield from _region_links(nested, inner, inner)
 
 
-def _blocks(subject: Subject) -> Iterator[tuple[Operation | None, Function, Block]]:
-    """Every block, with the operation that holds it (None in a function) and the function."""
-    for function in subject.module.functions:
-        for block in function.region.blocks:
-            yield None, function, block
-        for op in function.walk():
-            for region in op.regions:
-                for block in region.blocks:
-                    yield op, function, block
-
-
-def _values(subject: Subject) -> Iterator[tuple[Operation | None, Value]]:
-    """Every value, with the operation to blame."""
-    for holder, _, block in _blocks(subject):
-        for argument in block.arguments:
-            yield holder, argument
-    for op in subject.operations:
-        for result in op.results:
-            yield op, result
-
-
 def _identities(subject: Subject) -> Iterator[Fault]:
     seen: set[int] = set()
 
@@ -86,14 +84,15 @@ def _identities(subject: Subject) -> Iterator[Fault]:
 
     for function in subject.module.functions:
         if repeated(function.id):
-            yield Fault(None, f"function @{function.name} has the id of something else", _MUTATE)
-    for holder, _, block in _blocks(subject):
+            message = f"function @{function.name} has the id of something else"
+            yield Fault(None, message, _MUTATE, function)
+    for holder, _, block in subject.blocks:
         if repeated(block.id):
             yield Fault(holder, "a block has the id of something else", _MUTATE)
     for op in subject.operations:
         if repeated(op.id):
             yield Fault(op, "has the id of something else", _MUTATE)
-    for place, value in _values(subject):
+    for place, value in subject.values:
         if repeated(value.id):
             yield Fault(place, f"value {value.index} has the id of something else", _MUTATE)
 
@@ -102,9 +101,10 @@ def _function_names(subject: Subject) -> Iterator[Fault]:
     seen: set[str] = set()
     for function in subject.module.functions:
         if not function.name:
-            yield Fault(None, "a function has no name", "name it")
+            yield Fault(None, "a function has no name", "name it", function)
         elif function.name in seen:
-            yield Fault(None, f"two functions are named @{function.name}", "rename one of them")
+            message = f"two functions are named @{function.name}"
+            yield Fault(None, message, "rename one of them", function)
         seen.add(function.name)
 
 
@@ -114,18 +114,47 @@ def _visibility(subject: Subject) -> Iterator[Fault]:
 
 
 def _region_visibility(region: Region, visible: set[Value]) -> Iterator[Fault]:
-    for block in region.blocks:
-        defined: list[Value] = list(block.arguments)
-        visible.update(defined)
-        for op in block.operations:
-            for use in op.operand_uses:
-                if use.value not in visible:
-                    yield _invisible(op, use)
-            for nested in op.regions:
-                yield from _region_visibility(nested, visible)
-            visible.update(op.results)
-            defined.extend(op.results)
-        visible.difference_update(defined)
+    """Every block sees what its dominators define; an unreachable one, where nothing runs, what
+    any other block of the region does."""
+    first = region.blocks.first
+    if first is not None and first is region.blocks.last:
+        yield from _block_visibility(first, visible)
+        visible.difference_update(_defined_in(first))
+        return
+    dominance = block_dominators(region)
+    for block, is_entered in dominance.walk():
+        if is_entered:
+            yield from _block_visibility(block, visible)
+        else:
+            visible.difference_update(_defined_in(block))
+    unreachable = [block for block in region.blocks if not dominance.is_reachable(block)]
+    if not unreachable:
+        return
+    everything = [value for block in region.blocks for value in _defined_in(block)]
+    for block in unreachable:
+        visible.update(everything)
+        visible.difference_update(_defined_in(block))
+        yield from _block_visibility(block, visible)
+    visible.difference_update(everything)
+
+
+def _block_visibility(block: Block, visible: set[Value]) -> Iterator[Fault]:
+    """Faults of one block; what it defines stays visible."""
+    visible.update(block.arguments)
+    for op in block.operations:
+        for use in op.operand_uses:
+            if use.value not in visible:
+                yield _invisible(op, use)
+        for nested in op.regions:
+            yield from _region_visibility(nested, visible)
+        visible.update(op.results)
+
+
+def _defined_in(block: Block) -> Iterator[Value]:
+    """The arguments of a block and the results of its operations."""
+    yield from block.arguments
+    for op in block.operations:
+        yield from op.results
 
 
 def _invisible(op: Operation, use: Use) -> Fault:
@@ -135,12 +164,12 @@ def _invisible(op: Operation, use: Use) -> Fault:
     elif block is op.parent:
         why = "it is defined later in the same block"
     else:
-        why = "it is defined in a block that does not enclose this one, or later"
+        why = "it is defined in a block that neither encloses nor dominates this one, or later"
     return Fault(
         op,
         f"operand {use.index} is not visible here: {why}",
-        "use values defined earlier in the same block or in an enclosing one; hand others out "
-        "of a region by its yield",
+        "use values defined earlier in the same block, in a block that every way here passes, or "
+        "in an enclosing one; hand others on by a branch's operands or a region's yield",
     )
 
 
@@ -149,15 +178,15 @@ def _operand_slots(subject: Subject) -> Iterator[Fault]:
         for place, use in enumerate(op.operand_uses):
             if use.operation is not op or use.index != place:
                 yield Fault(op, f"operand slot {place} holds the use of another slot", _MUTATE)
-            elif use.holder is None:
+            elif (holder := use.holder) is None:
                 yield Fault(op, f"operand {place} is missing from its value's uses", _MUTATE)
-            elif use.holder is not use.value:
+            elif holder is not use.value:
                 yield Fault(op, f"operand {place} sits among the uses of another value", _MUTATE)
 
 
 def _use_lists(subject: Subject) -> Iterator[Fault]:
     inside = set(subject.operations)
-    for place, value in _values(subject):
+    for place, value in subject.values:
         name = f"value {value.index} ({value.name})" if value.name else f"value {value.index}"
         fault = value.uses.fault()
         if fault is not None or value.uses.owner is not value:
@@ -167,24 +196,80 @@ def _use_lists(subject: Subject) -> Iterator[Fault]:
             user = use.operation
             if user not in inside:
                 yield Fault(place, f"{name} is used by a detached {user.NAME}", _MUTATE)
-            elif not any(slot is use for slot in user.operand_uses):
+            elif not _holds(user, use):
                 yield Fault(place, f"{name} has a use that no slot of {user.NAME} holds", _MUTATE)
+
+
+def _holds(user: Operation, use: Use) -> bool:
+    """Whether a use is in some slot, most likely the one it says."""
+    slots = user.operand_uses
+    if 0 <= use.index < len(slots) and slots[use.index] is use:
+        return True
+    return any(slot is use for slot in slots)
+
+
+def _successors(subject: Subject) -> Iterator[Fault]:
+    for op in subject.operations:
+        if len(op.edges) != len(op.SPEC.successors):
+            yield Fault(op, f"{len(op.edges)} successors are not those it declares", _MUTATE)
+            continue
+        for name, edge in zip(op.SPEC.successors, op.edges, strict=True):
+            if edge.operation is not op:
+                yield Fault(op, f"successor `{name}` is an edge of another operation", _MUTATE)
+            elif edge.holder is not edge.block:
+                yield Fault(op, f"successor `{name}` does not know its predecessor", _MUTATE)
+            else:
+                yield from _successor(op, name, edge.block)
+    inside = set(subject.operations)
+    for holder, _, block in subject.blocks:
+        fault = block.incoming.fault()
+        if fault is not None or block.incoming.owner is not block:
+            yield Fault(holder, f"the edges to a block have {fault or 'another owner'}", _MUTATE)
+            continue
+        for edge in block.incoming:
+            user = edge.operation
+            if user not in inside or not any(own is edge for own in user.edges):
+                yield Fault(holder, f"a block has an edge that no {user.NAME} holds", _MUTATE)
+
+
+def _successor(op: Operation, name: str, target: Block) -> Iterator[Fault]:
+    """Whether a terminator may go on with a block, and hands it what it takes."""
+    assert op.parent is not None
+    region = op.parent.parent
+    if region is None or target.parent is not region:
+        yield Fault(
+            op, f"successor `{name}` is a block of another region", "stay within the region"
+        )
+    elif target is region.blocks.first:
+        remedy = "put a block before it, from which control comes here"
+        yield Fault(op, f"successor `{name}` is the first block of the region", remedy)
+    else:
+        start, stop = op.SPEC.group_range(op.segments, name)
+        given = [use.value.type for use in op.operand_uses[start:stop]]
+        taken = [argument.type for argument in target.arguments]
+        if given != taken:
+            yield Fault(
+                op,
+                f"successor `{name}` takes {taken} and gets {given}",
+                "give one operand of the same type for every argument of the block",
+            )
 
 
 def _terminators(subject: Subject) -> Iterator[Fault]:
     remedy = "end every block with exactly one terminator"
-    for holder, function, block in _blocks(subject):
+    for holder, function, block in subject.blocks:
         last = block.operations.last
         if last is None or not last.TERMINATOR:
             where = f"of @{function.name} " if holder is None else ""
-            yield Fault(last or holder, f"a block {where}does not end with a terminator", remedy)
+            message = f"a block {where}does not end with a terminator"
+            yield Fault(last or holder, message, remedy, function)
         for op in block.operations:
             if op.TERMINATOR and op is not last:
                 yield Fault(op, "a terminator stands before the end of its block", remedy)
 
 
 def _definitions(subject: Subject) -> Iterator[Fault]:
-    for holder, _, block in _blocks(subject):
+    for holder, _, block in subject.blocks:
         for place, argument in enumerate(block.arguments):
             if argument.block is not block or argument.index != place:
                 yield Fault(holder, f"block argument {place} belongs to another place", _MUTATE)
@@ -221,34 +306,51 @@ def _attributes(subject: Subject) -> Iterator[Fault]:
         for name, value in attributes.items():
             if not is_attribute_value(value):
                 yield Fault(None, f"`{name}` of {owner} is no attribute value", "use plain values")
+    kinds_of: dict[type[Operation], dict[str, Any]] = {}
     for op in subject.operations:
-        declared = {field.name: field for field in op.SPEC.attributes}
-        for name in sorted(declared.keys() ^ op.attributes.keys()):
+        declared = kinds_of.get(type(op))
+        if declared is None:
+            declared = kinds_of[type(op)] = _declared_kinds(op.SPEC)
+        given = op.attributes
+        unequal = declared.keys() ^ given.keys() if declared.keys() != given.keys() else ()
+        for name in sorted(unequal):
             state = "missing" if name in declared else "not declared"
             yield Fault(op, f"the attribute `{name}` is {state}", "give what the op declares")
-        for name in sorted(declared.keys() & op.attributes.keys()):
-            kind: Any = declared[name].kind
-            if not fits(op.attributes[name], kind):
+        for name, kind in declared.items():
+            if name in op.attributes and not fits(op.attributes[name], kind):
                 found = type(op.attributes[name]).__name__
                 yield Fault(
                     op, f"`{name}` is a {found}", f"give `{name}` a value of kind {kind_text(kind)}"
                 )
 
 
+def _declared_kinds(spec: OpSpec) -> dict[str, Any]:
+    """The kind of each attribute, by name."""
+    fields = sorted(spec.attributes, key=lambda field: field.name)
+    return {field.name: field.kind for field in fields}
+
+
 def _types(subject: Subject) -> Iterator[Fault]:
-    for place, value in _values(subject):
-        yield from _type_faults(place, [value.type])
+    sound: set[int] = set()
+    """identities of types that are known to be right"""
+    for place, value in subject.values:
+        if id(value.type) not in sound:
+            faults = list(_type_faults(place, [value.type], parameter_of(value)))
+            yield from faults
+            if not faults:
+                sound.add(id(value.type))
     for function in subject.module.functions:
-        yield from _type_faults(None, function.result_types)
+        yield from _type_faults(None, function.result_types, function)
 
 
-def _type_faults(place: Operation | None, types: Sequence[Type]) -> Iterator[Fault]:
+def _type_faults(
+    place: Operation | None, types: Sequence[Type], function: Function | None = None
+) -> Iterator[Fault]:
     for type_ in types:
         wrong = _wrong_with(type_)
         if wrong is not None:
-            yield Fault(
-                place, f"the type {type_!r} {wrong}", "use the types of the ir, well formed"
-            )
+            message = f"the type {type_!r} {wrong}"
+            yield Fault(place, message, "use the types of the ir, well formed", function)
 
 
 def _wrong_with(type_: Type) -> str | None:
@@ -264,7 +366,7 @@ def _wrong_with(type_: Type) -> str | None:
         if len(type_.shape) != len(type_.strides):
             return "has extents without strides"
         extents = type_.shape
-    elif isinstance(type_, BufType):
+    elif isinstance(type_, BufType | ArrayType):
         extents = type_.shape
     elif isinstance(type_, VectorType) and type_.lanes < 1:
         return "has no lane"
@@ -284,4 +386,5 @@ STRUCTURE_RULES = (
     Rule("IR09", "operand groups have their declared size", _operand_groups),
     Rule("IR10", "attributes are those declared, of their kind", _attributes),
     Rule("IR11", "types are known and well formed", _types),
+    Rule("IR12", "branches stay in their region and hand on what the block takes", _successors),
 )

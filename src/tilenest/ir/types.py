@@ -101,6 +101,11 @@ class Type(metaclass=_Interned):
 
     __slots__ = ()
 
+    @property
+    def is_used_once(self) -> bool:
+        """Whether a value of the type is a state that its only use consumes."""
+        return False
+
 
 @record(eq=False)
 class ScalarType(Type):
@@ -156,9 +161,58 @@ class PointerType(Type):
     """Machine form: an address."""
 
 
+@record(eq=False)
+class MemoryType(Type):
+    """An explicit temporary with an identity: one element per coordinate of `dims` (none: one
+    element). Where its elements lie is said by the operation that allocates it."""
+
+    dtype: DType
+    dims: tuple[Dim, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(dim.extent for dim in self.dims)
+
+
+@record(eq=False)
+class StateType(Type):
+    """What a memory holds at one point of the program: ordered effects as values."""
+
+
+@record(eq=False)
+class TupleType(Type):
+    """Several values as one."""
+
+    items: tuple[Type, ...]
+
+
+@record(eq=False)
+class ArrayType(Type):
+    """Tiles of one type in a grid of slots.
+
+    A borrowed array shows the regions of a parent. One that is being `filled` holds what its slots
+    were set to so far; setting a slot consumes it and gives the next.
+    """
+
+    element: TileType
+    shape: tuple[int, ...]
+    filled: bool
+
+    @property
+    def is_used_once(self) -> bool:
+        return self.filled
+
+
+@record(eq=False)
+class TokenType(Type):
+    """A step of an atom's protocol: what waits for it comes after."""
+
+
 INDEX = ScalarType(index)
 BOOL = ScalarType(bool_)
 POINTER = PointerType()
+TOKEN = TokenType()
+STATE = StateType()
 
 
 def element_dtype(type_: Type) -> DType:

@@ -1,41 +1,56 @@
 """Asking rules about a module: all violations as data, or an error that shows the first.
 
-In: a module and rules, by default the structural ones. Out: one `Diagnostic` for each violated rule
-and place. Rooms above hand in rules of their own; a rule that is not handed in is not asked.
+In: a module (or the subject made of one, so that several askings list its contents once) and rules,
+by default the structural ones. Out: one `Diagnostic` for each violated rule and place. Rooms above
+hand in rules of their own; a rule that is not handed in is not asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.errors import VerifyError
+from tilenest.errors import ShapeError, VerifyError
 from tilenest.ir.core import Operation
 from tilenest.ir.module import Module
 from tilenest.ir.printer import print_module_lines
-from tilenest.ir.rules import Diagnostic, Rule, Subject
+from tilenest.ir.rules import Diagnostic, Fault, Rule, Subject
 from tilenest.ir.structure_rules import STRUCTURE_RULES
 
 _CONTEXT = 3
 
 
-def verify(module: Module, rules: Sequence[Rule] = STRUCTURE_RULES) -> list[Diagnostic]:
+def verify(module: Module | Subject, rules: Sequence[Rule] = STRUCTURE_RULES) -> list[Diagnostic]:
     """Every violation of the rules, in their order."""
-    subject = Subject(module)
+    subject = module if isinstance(module, Subject) else Subject(module)
     found: list[Diagnostic] = []
     for rule in rules:
-        faults = list(rule.check(subject))
+        faults = _ask(rule, subject)
         for fault in faults:
-            operation = fault.operation
-            location = None if operation is None else operation.location
-            found.append(Diagnostic(rule.id, operation, location, fault.message, fault.remedy))
+            place = fault.operation or fault.function or subject.module
+            found.append(
+                Diagnostic(rule.id, fault.operation, place.location, fault.message, fault.remedy)
+            )
         if faults and rule.is_foundation:
             break
     return found
 
 
-def check(module: Module, rules: Sequence[Rule] = STRUCTURE_RULES) -> None:
+def _ask(rule: Rule, subject: Subject) -> list[Fault]:
+    """What a rule finds. Where the numbers are beyond what any layout has, its question has no
+    answer, and that is a fault as well."""
+    faults: list[Fault] = []
+    try:
+        faults.extend(rule.check(subject))
+    except ShapeError as error:
+        remedy = error.remedy or "use smaller numbers"
+        faults.append(Fault(None, f"the rule has no answer: {error.message}", remedy))
+    return faults
+
+
+def check(module: Module | Subject, rules: Sequence[Rule] = STRUCTURE_RULES) -> None:
     """Raise a `VerifyError` that shows the first violation inside the text around it."""
-    found = verify(module, rules)
+    subject = module if isinstance(module, Subject) else Subject(module)
+    found = verify(subject, rules)
     if not found:
         return
     first = found[0]
@@ -43,7 +58,7 @@ def check(module: Module, rules: Sequence[Rule] = STRUCTURE_RULES) -> None:
     parts = [str(first), f"rule {first.rule}: {titles[first.rule]}"]
     is_readable = not any(rule.is_foundation and rule.id == first.rule for rule in rules)
     if is_readable and first.operation is not None:
-        parts += _excerpt(module, first.operation)
+        parts += _excerpt(subject.module, first.operation)
     parts += [f"also: {diagnostic}" for diagnostic in found[1:4]]
     if len(found) > 4:
         parts.append(f"and {len(found) - 4} more")

@@ -12,11 +12,26 @@ import random
 import struct
 from typing import Any
 
-from tilenest.dialects import Access, Loop, ResultSpec, Sched
+from tilenest.dialects import (
+    Access,
+    AtomChoice,
+    AtomEffect,
+    Dependence,
+    Loop,
+    OrderingContract,
+    Patch,
+    ReductionContract,
+    ResultSpec,
+    Sched,
+    StateLaw,
+    contract_of,
+)
 from tilenest.ir import (
     BOOL,
     INDEX,
     POINTER,
+    TOKEN,
+    ArrayType,
     Block,
     BufType,
     Function,
@@ -25,8 +40,10 @@ from tilenest.ir import (
     Region,
     ScalarType,
     TileType,
+    TupleType,
     Type,
     Value,
+    Variable,
     VectorType,
     ViewType,
     bfloat16,
@@ -57,6 +74,11 @@ TYPES: tuple[Type, ...] = (
     VectorType(float32, 16),
     VectorType(INDEX.dtype, 1),
     POINTER,
+    TOKEN,
+    TupleType(()),
+    TupleType((INDEX, TupleType((TileType(int8, (ELSEWHERE, AXIS)), TOKEN)))),
+    ArrayType(TileType(float32, (AXIS, PLAIN)), (2, 3), False),
+    ArrayType(TileType(int8, (PLAIN,)), (0,), True),
 )
 MAPS = (
     AffineMap(0, 0, ()),
@@ -100,6 +122,18 @@ def any_value(chance: random.Random, depth: int = 0) -> Any:
     return chance.choice(leaves)()
 
 
+CONTRACTS = (
+    ReductionContract(),
+    contract_of("ordered_tree", "add", None),
+    ReductionContract(
+        laws=(StateLaw("@merge", -0.0, "@lift"), StateLaw("mul", 1, is_exact=True)),
+        orientation="element_first",
+        nan="ignore",
+        provenance="trusted",
+    ),
+)
+
+
 def any_record(chance: random.Random) -> Any:
     loops = tuple(
         Loop(chance.randrange(3), chance.choice((1, 8)), chance.choice(("plain", "vector")))
@@ -110,20 +144,33 @@ def any_record(chance: random.Random) -> Any:
             Access(chance.choice(MAPS)),
             Access(chance.choice(MAPS), "zero", chance.choice((0, 0.0, -0.0, False, 1))),
             ResultSpec(()),
-            ResultSpec((0, 1), "fold_left", "add", True, 2),
+            ResultSpec((0, 1), contract_of("fold_left", "add"), True, 2),
             Sched(loops),
             Sched(loops, "blocked"),
+            Sched(loops, "transposed", (AtomChoice("cpu.any", 2), AtomChoice("cpu.other"))),
+            Patch(1),
+            Patch(0, "add", True),
+            Dependence(0, 1, "value"),
+            AtomEffect("read", 2),
+            *CONTRACTS,
+            OrderingContract(
+                ScalarType(float32), "descending", nan="first", selected=3, permutation=MAPS[0]
+            ),
+            OrderingContract(ScalarType(float32), "source", reduction=CONTRACTS[1]),
         )
     )
 
 
 def value_of_kind(kind: type, chance: random.Random) -> Any:
-    choices: dict[type, Any] = {
+    choices: dict[Any, Any] = {
         bool: (True, False),
+        ReductionContract: CONTRACTS,
         int: INTEGERS,
         float: FLOATS,
         str: STRINGS,
         AffineMap: MAPS,
+        str | Variable: (*STRINGS, Variable("w"), Variable("é_1")),
+        int | Variable: (*INTEGERS, Variable("w")),
         tuple: [tuple(any_value(chance) for _ in range(size)) for size in (0, 1, 3)],
         object: [any_value(chance)],
     }
@@ -131,13 +178,20 @@ def value_of_kind(kind: type, chance: random.Random) -> Any:
 
 
 def any_operation(
-    cls: type[Operation], visible: list[Value], chance: random.Random, depth: int
+    cls: type[Operation],
+    visible: list[Value],
+    chance: random.Random,
+    depth: int,
+    following: Block,
 ) -> Operation:
-    """An instance with operands of any type, any number of results and regions."""
+    """An instance with operands of any type, any number of results and regions; a branch goes to
+    the block that follows."""
     given: dict[str, Any] = {}
     for name, arity in cls.SPEC.groups:
         if arity == "many":
             given[name] = [chance.choice(visible) for _ in range(chance.choice((0, 1, 3)))]
+            if name in cls.SPEC.successors:
+                given[name] = (following, given[name])
         elif arity == "one" or chance.random() < 0.5:
             given[name] = chance.choice(visible)
     for field in cls.SPEC.attributes:
@@ -158,17 +212,36 @@ def any_region(
     if not depth:
         return region
     for _ in range(chance.randrange(3)):
-        block = region.append(
-            Block([chance.choice(TYPES) for _ in range(chance.choice((0, 1, 4)))])
-        )
-        for argument in block.arguments:
-            argument.name = chance.choice(NAMES)
+        region.append(any_block(chance))
+    fill_blocks(region, cls, visible, chance, depth - 1)
+    return region
+
+
+def any_block(chance: random.Random) -> Block:
+    block = Block([chance.choice(TYPES) for _ in range(chance.choice((0, 1, 4)))])
+    for argument in block.arguments:
+        argument.name = chance.choice(NAMES)
+    return block
+
+
+def fill_blocks(
+    region: Region, cls: type[Operation], visible: list[Value], chance: random.Random, depth: int
+) -> None:
+    """Instances in every block; what branches has a block to go to."""
+    blocks = list(region.blocks)
+    if branches(cls) and blocks:
+        region.append(any_block(chance))
+    following_blocks = [*list(region.blocks)[1:], Block()]
+    for block, following in zip(blocks, following_blocks, strict=False):
         inside = [*visible, *block.arguments]
         for _ in range(chance.randrange(3)):
-            op = any_operation(cls, inside, chance, depth - 1)
+            op = any_operation(cls, inside, chance, depth, following)
             block.append(op)
             inside.extend(op.results)
-    return region
+
+
+def branches(cls: type[Operation]) -> bool:
+    return bool(cls.SPEC.successors)
 
 
 def any_module(cls: type[Operation], seed: int) -> Module:
@@ -182,8 +255,9 @@ def any_module(cls: type[Operation], seed: int) -> Module:
         for argument in function.arguments:
             argument.name = chance.choice(NAMES)
         visible: list[Value] = list(function.arguments)
+        following = function.region.append(any_block(chance)) if branches(cls) else function.body
         for _ in range(4):
-            op = any_operation(cls, visible, chance, 2)
+            op = any_operation(cls, visible, chance, 2, following)
             function.body.append(op)
             visible.extend(op.results)
     return module
@@ -194,6 +268,7 @@ class Comparer:
 
     def __init__(self) -> None:
         self.values: dict[Value, Value] = {}
+        self.blocks: dict[Block, Block] = {}
         self.dims: dict[Dim, Dim] = {}
 
     def modules(self, a: Module, b: Module) -> None:
@@ -208,6 +283,7 @@ class Comparer:
 
     def regions(self, a: Region, b: Region) -> None:
         assert len(a.blocks) == len(b.blocks)
+        self.blocks.update(zip(a.blocks, b.blocks, strict=True))
         for left, right in zip(a.blocks, b.blocks, strict=True):
             self.lists(self.definitions, left.arguments, right.arguments)
             self.lists(self.operations, list(left.operations), list(right.operations))
@@ -215,6 +291,7 @@ class Comparer:
     def operations(self, a: Operation, b: Operation) -> None:
         assert type(a) is type(b)
         assert a.segments == b.segments
+        assert [self.blocks[block] for block in a.successors] == b.successors
         assert [self.values[value] for value in a.operands] == b.operands
         self.attributes(a.attributes, b.attributes)
         self.lists(self.regions, a.regions, b.regions)

@@ -7,8 +7,19 @@ from contextlib import contextmanager
 
 import pytest
 
-from tilenest.dialects import Apply, If, Return
-from tilenest.ir import BOOL, INDEX, Block, Function, LinkedList, Module, Region
+from tests.unit.ir.branches import diamond
+from tilenest.dialects import Apply, If, Return, registry
+from tilenest.ir import (
+    BOOL,
+    INDEX,
+    Block,
+    Function,
+    LinkedList,
+    Module,
+    Region,
+    Rewriter,
+    parse_module,
+)
 
 SIZE = 300
 
@@ -102,3 +113,47 @@ def test_detaching_costs_the_operands_below(monkeypatch: pytest.MonkeyPatch) -> 
     with counted(monkeypatch) as count:
         nest.detach()
     assert SIZE <= count[0] <= 2 * SIZE + 10
+
+
+def test_moving_a_run_touches_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = large_module().function("f")
+    ops = list(function.body.operations)
+    rewriter = Rewriter()
+    with counted(monkeypatch) as count:
+        rewriter.splice(ops[10], ops[14], function.body, ops[2])
+    assert count[0] <= 2 * 5
+    assert list(function.body.operations)[2:7] == ops[10:15]
+
+
+def test_a_branch_goes_elsewhere_at_the_cost_of_one_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks = diamond(large_module())
+    rewriter = Rewriter()
+    with counted(monkeypatch) as count:
+        rewriter.set_successor(blocks.then.terminator, "target", blocks.otherwise)
+    assert count[0] <= 2
+    end = blocks.otherwise.terminator
+    with counted(monkeypatch) as count:
+        end.move(blocks.then)
+    assert count[0] <= 2
+    assert blocks.then in blocks.join.predecessors
+
+
+def test_undoing_touches_what_was_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = large_module().function("f")
+    rewriter = Rewriter()
+    first = function.body.operations.first
+    assert first is not None
+    following = first.next
+    with counted(monkeypatch) as count, rewriter.transaction() as opened:
+        rewriter.erase(first)
+        opened.rollback()
+    assert count[0] <= 10
+    assert first.next is following
+    assert function.arguments[0].uses.first is first.operand_uses[0]
+
+
+def test_reading_a_function_does_not_look_at_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    functions = "".join(f"func @f{place} () {{\n  func.return\n}}\n" for place in range(SIZE))
+    with counted(monkeypatch) as count:
+        parse_module(f'module "candidate"\n{functions}', registry())
+    assert count[0] <= 10 * SIZE

@@ -2,271 +2,101 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
+from collections.abc import Callable
 
-from tilenest.dialects import Apply, If, Return, Yield
-from tilenest.ir import (
-    BOOL,
-    INDEX,
-    Block,
-    Function,
-    Module,
-    Operation,
-    Region,
-    Use,
-    Value,
-    verify,
-)
+import pytest
+
+from tests.unit.ir.mirror import Mirror
+from tests.unit.ir.photograph import photograph
+from tilenest.dialects import Apply, If
+from tilenest.ir import BOOL, INDEX, Block, Function, Module, Region, verify
+
+WEIGHTS = {
+    "insert": 26,
+    "detach": 4,
+    "reinsert": 6,
+    "move": 14,
+    "set_operand": 14,
+    "replace_all_uses": 5,
+    "erase": 14,
+    "clone": 3,
+    "set_attribute": 4,
+    "split": 3,
+    "redirect": 4,
+    "erase_block": 2,
+    "move_block": 2,
+    "change_arguments": 3,
+    "edit_functions": 1,
+}
 
 
-class Model:
-    """Blocks as plain lists of operations, operands as plain lists of values."""
+class Session:
+    """A mirror under edits; now and then a few of them are a transaction."""
 
-    def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.module = Module()
-        function = self.module.add(Function("f", [INDEX, INDEX, BOOL]))
-        self.arguments = function.arguments
-        self.blocks: dict[Block, list[Operation]] = {function.body: []}
-        self.operands: dict[Operation, list[Value]] = {}
-        self.uses: dict[Operation, list[Use]] = {}
-        self.detached: list[Operation] = []
-        self.terminators: set[Operation] = set()
-        self.close(function.body, Return())
+    def __init__(self, seed: int, most: int) -> None:
+        self.mirror = Mirror(seed, most)
+        self.done: Counter[str] = Counter()
 
-    def close(self, block: Block, terminator: Operation) -> None:
-        block.append(terminator)
-        self.blocks[block].append(terminator)
-        self.note(terminator)
-        self.terminators.add(terminator)
+    def grow(self) -> None:
+        """Insert until the module is as large as it may be."""
+        while self.mirror.size() < self.mirror.most:
+            for _ in range(100):
+                self.mirror.insert()
 
-    def note(self, op: Operation) -> None:
-        self.operands[op] = op.operands
-        self.uses[op] = list(op.operand_uses)
-
-    # What the model knows ------------------------------------------------------------------
-
-    def linked(self) -> list[Operation]:
-        return [op for block in self.reachable() for op in self.blocks[block]]
-
-    def reachable(self) -> list[Block]:
-        return [block for block in self.blocks if self.depth(block) is not None]
-
-    def holder(self, op: Operation) -> Block | None:
-        return next((block for block, ops in self.blocks.items() if op in ops), None)
-
-    def depth(self, block: Block) -> int | None:
-        """How deep a block lies; None below a detached operation."""
-        if block.parent_op is None:
-            return 0
-        outer = self.holder(block.parent_op)
-        above = None if outer is None else self.depth(outer)
-        return None if above is None else above + 1
-
-    def visible(self, block: Block, place: int) -> list[Value]:
-        """Values defined before a place, through the enclosing blocks."""
-        found: list[Value] = [r for op in self.blocks[block][:place] for r in op.results]
-        owner = block.parent_op
-        if owner is None:
-            return [*self.arguments[:2], *found]
-        outer = self.holder(owner)
-        if outer is None:
-            return found
-        return [*self.visible(outer, self.blocks[outer].index(owner)), *found]
-
-    def users(self, value: Value) -> int:
-        return sum(ops.count(value) for op in self.linked() if (ops := self.operands[op]))
-
-    def inside(self, op: Operation) -> set[Operation]:
-        return set(op.walk())
-
-    def is_legal(self, op: Operation, block: Block, place: int) -> bool:
-        """Whether `op` may be linked at a place of a block it is not in."""
-        outside = set(self.visible(block, place)) | {self.arguments[2]}
-        own: set[Value] = set()
-        for inner in op.walk():
-            if any(value not in outside | own for value in self.operands[inner]):
-                return False
-            own.update(inner.results)
-        return True
-
-    def is_used_only_after(self, op: Operation, block: Block, place: int) -> bool:
-        """Whether every linked use of the results would still see them."""
-        inside = self.inside(op)
-        for user in self.linked():
-            if user not in inside and set(self.operands[user]) & set(op.results):
-                at = self.ancestor_in(user, block)
-                if at is None or self.blocks[block].index(at) < place:
-                    return False
-        return True
-
-    def ancestor_in(self, op: Operation, block: Block) -> Operation | None:
-        """The operation of a block that is or holds `op`."""
-        current: Operation | None = op
-        while current is not None:
-            home = self.holder(current)
-            if home is block:
-                return current
-            current = None if home is None else home.parent_op
-        return None
-
-    # Edits ---------------------------------------------------------------------------------
-
-    def insert(self) -> None:
-        block, place = self.any_place()
-        visible = self.visible(block, place)
-        op: Operation
-        if self.chance.random() < 0.15 and (self.depth(block) or 0) < 3:
-            op = If(condition=self.arguments[2], regions=[Region([Block()]), Region([Block()])])
-            for region in op.regions:
-                self.blocks[region.block] = []
-                self.close(region.block, Yield())
-        else:
-            arguments = self.chance.choices(visible, k=self.chance.randrange(4))
-            types = [INDEX] * self.chance.randrange(3)
-            op = Apply(function="any", arguments=arguments, result_types=types)
-        self.note(op)
-        self.link(op, block, place)
-
-    def link(self, op: Operation, block: Block, place: int) -> None:
-        block.insert(op, self.blocks[block][place])
-        self.blocks[block].insert(place, op)
-
-    def any_place(self) -> tuple[Block, int]:
-        block = self.chance.choice(self.reachable())
-        return block, self.chance.randrange(len(self.blocks[block]))
-
-    def any_op(self) -> Operation | None:
-        movable = [op for op in self.linked() if op not in self.terminators]
-        return self.chance.choice(movable) if movable else None
-
-    def is_free(self, op: Operation) -> bool:
-        return not any(self.users(result) for result in op.results)
-
-    def detach(self) -> None:
-        op = self.any_op()
-        if op is not None and self.is_free(op):
-            self.take_out(op)
-            op.detach()
-            self.detached.append(op)
-
-    def take_out(self, op: Operation) -> None:
-        holder = self.holder(op)
-        assert holder is not None
-        self.blocks[holder].remove(op)
-
-    def reinsert(self) -> None:
-        if self.detached:
-            op = self.chance.choice(self.detached)
-            block, place = self.any_place()
-            if self.is_legal(op, block, place):
-                self.detached.remove(op)
-                self.link(op, block, place)
-
-    def move(self) -> None:
-        op = self.any_op()
-        block, place = self.any_place()
-        if op is None:
+    def edit(self) -> None:
+        """One edit that was legal."""
+        mirror = self.mirror
+        if mirror.chance.random() < 0.02:
+            self.transaction()
             return
-        holder = self.holder(op)
-        assert holder is not None
-        anchor = self.blocks[block][place]
-        if anchor is op or self.lies_below(block, op):
-            return
-        before = self.blocks[holder].index(op)
-        self.blocks[holder].remove(op)
-        target = self.blocks[block].index(anchor)
-        if self.is_legal(op, block, target) and self.is_used_only_after(op, block, target):
-            op.move(block, anchor)
-            self.blocks[block].insert(target, op)
-        else:
-            self.blocks[holder].insert(before, op)
+        is_full = mirror.size() > mirror.most
+        name = ""
+        is_done = False
+        while not is_done:
+            name = mirror.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+            if is_full and name in ("insert", "clone"):
+                name = "erase"
+            edit: Callable[[], bool] = getattr(mirror, name)
+            is_done = edit()
+        self.done[name] += 1
 
-    def lies_below(self, block: Block, op: Operation) -> bool:
-        owner = block.parent_op
-        return owner is not None and op.is_ancestor_of(owner)
+    def transaction(self) -> None:
+        """Some edits, at times with a transaction inside; half of them are undone."""
+        mirror = self.mirror
+        before, saved = photograph(mirror.module), mirror.lists.copy()
+        with mirror.rewriter.transaction() as opened:
+            for _ in range(mirror.chance.randrange(1, 8)):
+                self.edit()
+            if mirror.chance.random() < 0.5:
+                opened.rollback()
+                mirror.lists = saved
+                assert photograph(mirror.module) == before
+                self.done["rollback"] += 1
 
-    def set_operand(self) -> None:
-        op = self.any_op()
-        if op is None or not self.operands[op] or isinstance(op, If):
-            return
-        holder = self.holder(op)
-        assert holder is not None
-        value = self.chance.choice(self.visible(holder, self.blocks[holder].index(op)))
-        slot = self.chance.randrange(len(self.operands[op]))
-        op.set_operand(slot, value)
-        self.operands[op][slot] = value
-
-    def replace_all_uses(self) -> None:
-        """Any value by one of the function's arguments, which everything sees."""
-        op = self.any_op()
-        if op is None or not op.results:
-            return
-        old = self.chance.choice(op.results)
-        new = self.chance.choice(self.arguments[:2])
-        old.replace_all_uses_with(new)
-        for user in self.linked():
-            self.operands[user] = [new if v is old else v for v in self.operands[user]]
-
-    def erase(self) -> None:
-        op = self.any_op()
-        if op is not None and self.is_free(op):
-            self.take_out(op)
-            op.erase()
-            for inner in op.walk():
-                for region in inner.regions:
-                    self.blocks.pop(region.block)
-
-    # Agreement -----------------------------------------------------------------------------
-
-    def check(self) -> None:
-        for block, ops in self.blocks.items():
-            assert list(block.operations) == ops
-            assert list(reversed(block.operations)) == ops[::-1]
-            assert len(block.operations) == len(ops)
-        linked = self.linked()
-        assert set(self.module.walk()) == set(linked)
-        for op in linked:
-            assert op.operands == self.operands[op]
-            assert all(a is b for a, b in zip(op.operand_uses, self.uses[op], strict=True))
-            assert all(use.holder is use.value for use in op.operand_uses)
-        for op in (inner for outer in self.detached for inner in outer.walk()):
-            assert op.operands == self.operands[op]
-            assert all(a is b for a, b in zip(op.operand_uses, self.uses[op], strict=True))
-            assert not any(use.is_linked for use in op.operand_uses)
-        counts = Counter(value for op in linked for value in self.operands[op])
-        for value in [*self.arguments, *(r for op in linked for r in op.results)]:
-            assert len(value.uses) == counts[value]
-            assert Counter(value.users) == Counter(
-                {op: n for op in linked if (n := self.operands[op].count(value))}
-            )
+    def run(self, count: int) -> None:
+        for step in range(count):
+            self.edit()
+            if step % 100 == 99:
+                self.mirror.check()
+                assert verify(self.mirror.module) == []
+        self.mirror.check()
 
 
 def test_five_thousand_edits_keep_lists_and_uses() -> None:
-    model = Model(7)
-    edits = (
-        [model.insert] * 5
-        + [model.detach, model.reinsert, model.replace_all_uses]
-        + [model.move] * 3
-        + [model.set_operand] * 3
-        + [model.erase] * 4
-    )
-    done: Counter[str] = Counter()
-    for step in range(5000):
-        edit = model.chance.choice(edits)
-        if len(model.linked()) > 60:
-            edit = model.chance.choice((model.erase, model.detach))
-        edit()
-        done[edit.__name__] += 1
-        if len(model.detached) > 8:
-            model.detached.clear()
-        if step % 20 == 0:
-            model.check()
-        if step % 100 == 99:
-            assert verify(model.module) == []
-    model.check()
-    assert min(done.values()) > 100
+    small, large = Session(7, 60), Session(8, 2000)
+    small.run(4000)
+    assert min(small.done[name] for name in (*WEIGHTS, "rollback")) > 3
+    large.grow()
+    large.run(1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_a_hundred_thousand_edits_keep_lists_and_uses(seed: int) -> None:
+    session = Session(seed, (60, 300, 2000)[seed % 3])
+    session.grow()
+    session.run(10_000)
 
 
 def test_a_reinserted_operation_brings_the_same_uses_back() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.unit.ir.branches import diamond
 from tilenest.dialects import Apply, Constant, If, Load, Return, Yield, registry
 from tilenest.errors import SourceLocation, VerifyError
 from tilenest.ir import (
@@ -191,6 +192,68 @@ def wrong_argument_number(module: Module) -> None:
     module.function("main").arguments[2].index = 1
 
 
+def used_on_one_way_only(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.join.terminator.set_group("values", [blocks.then.operations.first.result])
+
+
+def used_before_its_block(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.entry.operations.first.set_operand(0, blocks.join.arguments[0])
+
+
+def successor_in_another_region(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.then.terminator.set_successor(0, find(module, If).regions[0].block)
+
+
+def successor_is_first(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.then.terminator.set_group("target", blocks.entry.arguments)
+    blocks.then.terminator.set_successor(0, blocks.entry)
+
+
+def successor_gets_too_little(module: Module) -> None:
+    diamond(module).then.terminator.set_group("target", [])
+
+
+def successor_gets_another_type(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.then.terminator.set_group("target", [blocks.entry.arguments[1]])
+
+
+def unlinked_edge(module: Module) -> None:
+    diamond(module).then.terminator.edges[0]._unlink()
+
+
+def edge_among_others(module: Module) -> None:
+    blocks = diamond(module)
+    edge = blocks.then.terminator.edges[0]
+    edge._unlink()
+    blocks.otherwise.incoming.append(edge)
+
+
+def edge_of_another_operation(module: Module) -> None:
+    blocks = diamond(module)
+    blocks.then.terminator.edges[0].operation = blocks.otherwise.terminator
+
+
+def edge_that_no_terminator_holds(module: Module) -> None:
+    blocks = diamond(module)
+    end = blocks.then.terminator
+    type(end.edges[0])(end, blocks.join)._link()
+
+
+def broken_edges(module: Module) -> None:
+    diamond(module).join.incoming._count += 1
+
+
+def missing_edge(module: Module) -> None:
+    end = diamond(module).then.terminator
+    end.edges[0]._unlink()
+    end.edges.clear()
+
+
 def missing_operand(module: Module) -> None:
     load = find(module, Load)
     load.segments = (0, 2, 0, 0)
@@ -271,6 +334,8 @@ DAMAGES: dict[str, tuple[Damage, ...]] = {
         used_in_the_sibling_region,
         used_by_its_own_region,
         defined_outside_of_the_module,
+        used_on_one_way_only,
+        used_before_its_block,
     ),
     "IR05": (wrong_slot_number, wrong_slot_owner, unlinked_slot, slot_among_other_uses),
     "IR06": (use_of_a_detached_operation, use_that_no_slot_holds, broken_use_list),
@@ -291,6 +356,18 @@ DAMAGES: dict[str, tuple[Damage, ...]] = {
         view_without_strides,
         negative_extent,
         vector_without_lanes,
+    ),
+    "IR12": (
+        successor_in_another_region,
+        successor_is_first,
+        successor_gets_too_little,
+        successor_gets_another_type,
+        unlinked_edge,
+        edge_among_others,
+        edge_of_another_operation,
+        edge_that_no_terminator_holds,
+        broken_edges,
+        missing_edge,
     ),
 }
 # What these break is also broken in the eyes of a second rule.
@@ -375,6 +452,25 @@ def test_detached_operations_do_not_count() -> None:
     module = good()
     value = find(module, Constant).result
     Apply(function="neg", arguments=[value], result_types=[INDEX])
+    assert verify(module) == []
+
+
+def test_ir04_and_ir12_accept_branches() -> None:
+    module = good()
+    blocks = diamond(module)
+    assert verify(module) == []
+    values = blocks.entry.operations.first.results
+    blocks.join.terminator.set_group("values", values)
+    assert verify(module) == []
+
+
+def test_ir04_accepts_what_never_runs() -> None:
+    module = good()
+    blocks = diamond(module)
+    blocks.entry.terminator.set_successor(0, blocks.otherwise)
+    blocks.join.terminator.set_group("values", [blocks.otherwise.operations.first.result])
+    assert verify(module) == []
+    blocks.then.operations.first.set_operand(0, blocks.join.arguments[0])
     assert verify(module) == []
 
 

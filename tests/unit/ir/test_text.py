@@ -17,8 +17,18 @@ from tests.unit.ir.samples import (
     any_module,
     any_value,
 )
-from tilenest.dialects import OPERATIONS, Apply, Constant, If, Load, Return, Yield, registry
-from tilenest.errors import SourceLocation
+from tilenest.dialects import (
+    OPERATIONS,
+    Apply,
+    Constant,
+    If,
+    Load,
+    Parallel,
+    Return,
+    Yield,
+    registry,
+)
+from tilenest.errors import ParseError, SourceLocation
 from tilenest.ir import (
     BOOL,
     INDEX,
@@ -30,7 +40,9 @@ from tilenest.ir import (
     Region,
     ScalarType,
     TileType,
+    Variable,
     ViewType,
+    clone_module,
     float32,
     parse_module,
     print_module,
@@ -182,3 +194,39 @@ def test_comments_and_layout_do_not_matter() -> None:
 def test_a_name_may_be_used_again_in_a_sibling_region() -> None:
     text = SMALL.replace("%1", "%0")
     assert print_module(parse_module(text, REGISTRY)) == SMALL
+
+
+OPEN = """\
+module "candidate"
+
+func @f(%0: index) {
+  exec.parallel(lower = [%0], upper = [%0], step = [%0], scope = ?scope) { |%1: index|
+    exec.yield
+  }
+  func.return
+}
+"""
+
+
+def test_variables_stand_in_open_attributes() -> None:
+    module = parse_module(OPEN, REGISTRY)
+    nest = next(op for op in module.walk() if isinstance(op, Parallel))
+    assert nest.attributes["scope"] == Variable("scope")
+    assert nest.scope == "auto"
+    assert print_module(module) == OPEN
+    assert print_module(clone_module(module)) == OPEN
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("?a.b", "no name of a variable"), ("?", "the name of a variable"), ("3", "str or Variable")],
+)
+def test_what_is_no_variable(value: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse_module(OPEN.replace("?scope", value), REGISTRY)
+
+
+def test_closed_attributes_take_no_variable() -> None:
+    text = OPEN.replace("exec.yield", "%2 = scalar.constant ?x : index\n    exec.yield")
+    with pytest.raises(ParseError, match="must be of kind attribute value"):
+        parse_module(text, REGISTRY)
