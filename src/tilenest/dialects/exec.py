@@ -1,4 +1,4 @@
-"""Structured execution: functions' returns, nests, conditionals.
+"""Structured execution: nests, conditionals, yields.
 
 Every nest takes its domain as index operands `lower`, `upper`, `step` (one of each per axis; a
 domain of several axes runs in lexicographic order). Body blocks get one index argument per axis,
@@ -7,15 +7,20 @@ then the carried states.
 
 from __future__ import annotations
 
-from tilenest.ir import Operation, attribute, operand, variadic
-
-
-class Return(Operation):
-    """Ends a function."""
-
-    NAME = "func.return"
-    TERMINATOR = True
-    values = variadic()
+from tilenest.dialects.contracts import ReductionContract
+from tilenest.dialects.stages import STRUCTURED
+from tilenest.ir import (
+    Carry,
+    Induction,
+    Operation,
+    OwnEffects,
+    RegionUse,
+    Value,
+    attribute,
+    open_attribute,
+    operand,
+    variadic,
+)
 
 
 class Yield(Operation):
@@ -23,48 +28,91 @@ class Yield(Operation):
 
     NAME = "exec.yield"
     TERMINATOR = True
+    FORMS = STRUCTURED
     values = variadic()
+
+    def effects(self) -> OwnEffects:
+        return ()
 
 
 class Nest(Operation):
     """Common shape of the four nests."""
 
+    FORMS = STRUCTURED
+    REGION_USE = RegionUse.REPEATED
     lower = variadic()
     upper = variadic()
     step = variadic()
+
+    def effects(self) -> OwnEffects:
+        return ()
+
+    def inductions(self) -> tuple[Induction[Value], ...]:
+        bounds = zip(self.lower, self.upper, self.step, strict=False)
+        return tuple(Induction(lower, upper, step) for lower, upper, step in bounds)
 
     @property
     def rank(self) -> int:
         return len(self.lower)
 
 
+class CarryingNest(Nest):
+    """A nest whose last region yields the next states."""
+
+    initial = variadic()
+
+    def carries(self) -> tuple[Carry[Value], ...]:
+        blocks = [region.block for region in self.regions]
+        following = blocks[-1].terminator.operands
+        return tuple(
+            Carry(
+                initial,
+                tuple(block.arguments[self.rank + place] for block in blocks),
+                following[place],
+                self.results[place],
+            )
+            for place, initial in enumerate(self.initial)
+        )
+
+
 class Parallel(Nest):
-    """Independent instances, promised by the user. Region: (indices...). No results."""
+    """Independent instances, promised by the user. Region: (indices..., entry values...).
+
+    With `initial` tiles and scalars, instances update them by patches (`exec.yield_updates`) and
+    the results are what they are afterwards. Every instance gets the initial values as they were
+    on entry, none sees the patches of another. Without, the region yields nothing.
+    """
 
     NAME = "exec.parallel"
-    scope = attribute(str, default="auto")
+    initial = variadic()
+    scope = open_attribute(str, default="auto")
 
 
-class Serial(Nest):
+class Serial(CarryingNest):
     """Ordered instances carrying states. Region: (indices..., states...) -> states."""
 
     NAME = "exec.serial"
-    initial = variadic()
+    schedule = attribute(object, default=None)
+    """the `PipelineSchedule` of the pipeline it was, now in order, or None"""
 
 
-class Reduce(Nest):
+class Reduce(CarryingNest):
     """Combines contributions into states. Region: (indices..., states...) -> next states.
 
-    `policy` is one of unordered_tree, ordered_tree, fold_left, fold_right (which visits the domain
-    in reverse).
+    `ordering` is that of the elements whose position is found, for the last step of an arg-max.
     """
 
     NAME = "exec.reduce"
-    initial = variadic()
-    policy = attribute(str, default="unordered_tree")
+    contract = attribute(ReductionContract, default=ReductionContract())
+    ordering = attribute(object, default=None)
+    """an `OrderingContract`, or None"""
+
+    @property
+    def policy(self) -> str:
+        return self.contract.policy
 
 
-class Pipeline(Nest):
+class Pipeline(CarryingNest):
     """Ordered instances that may overlap, cut into stage regions.
 
     Region of stage s: (indices..., states..., the values yielded by stages 0..s-1 in order). The
@@ -72,15 +120,24 @@ class Pipeline(Nest):
     """
 
     NAME = "exec.pipeline"
-    initial = variadic()
-    window = attribute(int, default=0)
+    window = open_attribute(int, default=0)
     interval = attribute(int, default=1)
     stage_names = attribute(tuple, default=())
     """one str or None per stage"""
+    dependences = attribute(object, default=None)
+    """a tuple of every `Dependence` between stages; None where nobody stated them, and iterations
+    and stages run in order"""
+    schedule = attribute(object, default=None)
+    """a `PipelineSchedule` once it is decided, or None"""
 
 
 class If(Operation):
     """Two regions without arguments that yield the results."""
 
     NAME = "exec.if"
+    FORMS = STRUCTURED
+    REGION_USE = RegionUse.ALTERNATIVE
     condition = operand()
+
+    def effects(self) -> OwnEffects:
+        return ()

@@ -8,27 +8,63 @@ strides (index each); per scalar parameter one scalar.
 
 from __future__ import annotations
 
-from tilenest.ir import Operation, attribute, operand, optional, variadic
+from tilenest.dialects.stages import LIFTED, MACHINE, SCHEDULED
+from tilenest.ir import (
+    Carry,
+    Effect,
+    EffectKind,
+    Induction,
+    Operation,
+    OwnEffects,
+    RegionUse,
+    Value,
+    attribute,
+    operand,
+    optional,
+    variadic,
+)
 
 
-class For(Operation):
+class _Computation(Operation):
+    """Values in, values out, and nothing else."""
+
+    FORMS = (MACHINE,)
+
+    def effects(self) -> OwnEffects:
+        return ()
+
+
+class For(_Computation):
     """for i in range(lower, upper, step): region (i, states...) -> next states. step > 0."""
 
     NAME = "loop.for"
+    REGION_USE = RegionUse.REPEATED
     lower = operand()
     upper = operand()
     step = operand()
     initial = variadic()
 
+    def inductions(self) -> tuple[Induction[Value], ...]:
+        return (Induction(self.lower, self.upper, self.step),)
 
-class Branch(Operation):
+    def carries(self) -> tuple[Carry[Value], ...]:
+        block = self.body
+        following = block.terminator.operands
+        return tuple(
+            Carry(initial, (block.arguments[1 + place],), following[place], self.results[place])
+            for place, initial in enumerate(self.initial)
+        )
+
+
+class LoopIf(_Computation):
     """Two regions without arguments yielding the results; the condition is a scalar bool."""
 
     NAME = "loop.if"
+    REGION_USE = RegionUse.ALTERNATIVE
     condition = operand()
 
 
-class LoopYield(Operation):
+class LoopYield(_Computation):
     NAME = "loop.yield"
     TERMINATOR = True
     values = variadic()
@@ -39,17 +75,23 @@ class Launch(Operation):
     (begin: index, end: index, scratch: pointer, captured...). `cost_ns` estimates one item."""
 
     NAME = "loop.launch"
+    NEEDS = ("pool",)
+    FORMS = (MACHINE,)
     total = operand()
     captured = variadic()
     callee = attribute(str, leading=True)
     scratch_bytes = attribute(int, default=0)
     cost_ns = attribute(float, default=1000.0)
 
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.CALL),)
 
-class Offset(Operation):
+
+class Offset(_Computation):
     """pointer + index * scale + constant, in bytes."""
 
-    NAME = "memory.offset"
+    NAME = "address.offset"
+    NEEDS = ("addresses",)
     pointer = operand()
     index = operand()
     scale = attribute(int)
@@ -63,7 +105,9 @@ class Check(Operation):
     'check', from the lifted form on: `access` says what the access does, `site` is its number.
     """
 
-    NAME = "memory.check"
+    NAME = "address.check"
+    NEEDS = ("faults",)
+    FORMS = (LIFTED, SCHEDULED, MACHINE)
     first = operand()
     extent = operand()
     condition = optional()
@@ -72,80 +116,91 @@ class Check(Operation):
     count = attribute(int, default=1)
     site = attribute(int, default=0)
 
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.FAULT),)
 
-class MemoryLoad(Operation):
+
+class AddressLoad(Operation):
     """A scalar or contiguous vector at `pointer` (the first element's address). With a mask, lanes
     that are false are not read and give `otherwise` (a value of the result type)."""
 
-    NAME = "memory.load"
+    NAME = "address.load"
+    NEEDS = ("addresses",)
+    FORMS = (MACHINE,)
     pointer = operand()
     mask = optional()
     otherwise = optional()
     align = attribute(int)
 
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.READ, self.pointer),)
 
-class MemoryStore(Operation):
+
+class AddressStore(Operation):
     """Write a scalar or contiguous vector; masked lanes are not written."""
 
-    NAME = "memory.store"
+    NAME = "address.store"
+    NEEDS = ("addresses",)
+    FORMS = (MACHINE,)
     value = operand()
     pointer = operand()
     mask = optional()
     align = attribute(int)
+
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.WRITE, self.pointer),)
 
 
 class Gather(Operation):
     """Lane l is the element at pointer + offsets[l] * scale bytes."""
 
-    NAME = "memory.gather"
+    NAME = "address.gather"
+    NEEDS = ("addresses",)
+    FORMS = (MACHINE,)
     pointer = operand()
     offsets = operand()
     mask = optional()
     otherwise = optional()
     scale = attribute(int)
 
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.READ, self.pointer),)
+
 
 class Scatter(Operation):
     """Write lane l at pointer + offsets[l] * scale bytes, in lane order."""
 
-    NAME = "memory.scatter"
+    NAME = "address.scatter"
+    NEEDS = ("addresses",)
+    FORMS = (MACHINE,)
     value = operand()
     pointer = operand()
     offsets = operand()
     mask = optional()
     scale = attribute(int)
 
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.WRITE, self.pointer),)
 
-class Splat(Operation):
+
+class Splat(_Computation):
     """The scalar in every lane."""
 
     NAME = "vector.splat"
+    NEEDS = ("lanes",)
     value = operand()
 
 
-class Lanes(Operation):
+class Lanes(_Computation):
     """0, 1, 2, ... in the result's dtype."""
 
     NAME = "vector.lanes"
+    NEEDS = ("lanes",)
 
 
-class LaneMask(Operation):
+class LaneMask(_Computation):
     """Lane l is true when l < count (an index, any value)."""
 
     NAME = "vector.lane_mask"
+    NEEDS = ("lanes",)
     count = operand()
-
-
-class ReduceLanes(Operation):
-    """Combine the lanes with a scalar function by halving: lane l with l + lanes/2, repeated."""
-
-    NAME = "vector.reduce"
-    value = operand()
-    function = attribute(str, leading=True)
-
-
-class Transpose(Operation):
-    """A square of lanes: element j of result i is element i of row j; as many rows as lanes."""
-
-    NAME = "vector.transpose"
-    rows = variadic()

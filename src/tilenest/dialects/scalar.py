@@ -9,7 +9,14 @@ even and saturate from float to int).
 
 from __future__ import annotations
 
-from tilenest.ir import Operation, attribute, operand, variadic
+from tilenest.dialects.stages import EVERY
+from tilenest.ir import (
+    Operation,
+    OwnEffects,
+    attribute,
+    operand,
+    variadic,
+)
 from tilenest.records import record
 
 
@@ -75,7 +82,17 @@ _TABLE = (
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {entry.name: entry for entry in _TABLE}
 
 
-class Constant(Operation):
+class _Computation(Operation):
+    """Elements in, elements out, and nothing else."""
+
+    FORMS = EVERY
+    IS_ELEMENTWISE = True
+
+    def effects(self) -> OwnEffects:
+        return ()
+
+
+class Constant(_Computation):
     """A compile-time number of the result's dtype (a splat when the result is a vector)."""
 
     NAME = "scalar.constant"
@@ -83,7 +100,7 @@ class Constant(Operation):
     """bool, int or float, already representable in the result's dtype"""
 
 
-class Apply(Operation):
+class Apply(_Computation):
     """`function(*arguments)` of the table; result dtype by the table's rule."""
 
     NAME = "scalar.apply"
@@ -91,14 +108,14 @@ class Apply(Operation):
     function = attribute(str, leading=True)
 
 
-class Cast(Operation):
+class Cast(_Computation):
     """Convert to the result's dtype: a rounding event that no pass removes."""
 
     NAME = "scalar.cast"
     value = operand()
 
 
-class Bitcast(Operation):
+class Bitcast(_Computation):
     """Reinterpret the bits as the result's dtype of the same width."""
 
     NAME = "scalar.bitcast"

@@ -7,7 +7,28 @@ each operand is addressed and, once planned, the schedule of its loops; nests ar
 from __future__ import annotations
 
 from tilenest.dialects.schedule import Access, ResultSpec, Sched
-from tilenest.ir import Block, Operation, attribute, operand, variadic
+from tilenest.dialects.stages import LIFTED, SCHEDULED
+from tilenest.ir import (
+    COMBINE,
+    MOVE,
+    AtomRequest,
+    Block,
+    BufType,
+    Effect,
+    EffectKind,
+    Iteration,
+    IterationDim,
+    Operation,
+    OwnEffects,
+    RegionUse,
+    Value,
+    ViewType,
+    attribute,
+    element_dtype,
+    operand,
+    variadic,
+)
+from tilenest.layouts import AffineMap
 
 
 class MapReducePost(Operation):
@@ -34,6 +55,9 @@ class MapReducePost(Operation):
     """
 
     NAME = "tensor.map_reduce_post"
+    FORMS = (LIFTED, SCHEDULED)
+    REGION_USE = RegionUse.ELEMENTWISE
+    IS_ISOLATED = True
     inputs = variadic()
     seeds = variadic()
     posts = variadic()
@@ -51,6 +75,48 @@ class MapReducePost(Operation):
     """one ResultSpec per result"""
     sched = attribute(object, default=None)
     """Sched once planned"""
+    place = attribute(object, default=None)
+    """a Placement, or None"""
+    repartition = attribute(object, default=None)
+    """a `Repartition` where the work holds its input differently, or None"""
+
+    def effects(self) -> OwnEffects:
+        read = [value for value in (*self.inputs, *self.seeds, *self.posts) if _is_memory(value)]
+        return (
+            *(Effect(EffectKind.READ, value) for value in read),
+            *(Effect(EffectKind.WRITE, value) for value in self.outputs),
+        )
+
+    def iteration(self) -> Iteration:
+        """A dim that any result folds is reduced, in the order that the first such result asks."""
+        dims = [IterationDim(extent, self._policy_over(d)) for d, extent in enumerate(self.extents)]
+        operands: list[AffineMap | None] = []
+        for (name, _), size in zip(self.SPEC.groups, self.segments, strict=True):
+            accesses = self.attributes.get(f"{name.removesuffix('s')}_access", (None,) * size)
+            operands += [None if access is None else access.map for access in accesses]
+        kept = [AffineMap.projection(self.rank, spec.dims) for spec in self.specs]
+        symbols = range(*self.SPEC.group_range(self.segments, "symbols"))
+        results = tuple(kept) if self.results else ()
+        return Iteration(tuple(dims), tuple(operands), results, tuple(symbols))
+
+    def atom_requests(self) -> tuple[AtomRequest | None, ...]:
+        """The elements are what the fold region yields for the result."""
+        return tuple(map(self._atom_request, range(len(self.specs))))
+
+    def _atom_request(self, result: int) -> AtomRequest | None:
+        spec = self.spec(result)
+        dtype = element_dtype(self.fold_block.terminator.operands[result].type)
+        kept = AffineMap.projection(self.rank, spec.dims)
+        if spec.policy is None:
+            return AtomRequest(MOVE, dtype, None, kept)
+        if spec.merge is None:
+            return None
+        # Where every order gives the same number, any will do.
+        policy = "unordered_tree" if spec.law.is_exact else spec.policy
+        return AtomRequest(COMBINE + spec.merge, dtype, policy, kept)
+
+    def _policy_over(self, dim: int) -> str | None:
+        return next((spec.policy for spec in self.specs if dim not in spec.dims), None)
 
     @property
     def rank(self) -> int:
@@ -84,13 +150,34 @@ class MapReducePost(Operation):
 
 
 class Alloc(Operation):
-    """A temporary of the compiler (a BufType), uninitialised, alive in the block that holds it."""
+    """A temporary of the compiler (a BufType), uninitialised, alive in the block that holds it.
+
+    In a stage of a pipeline there is one for each iteration, and they take turns in a ring of as
+    many `versions`; what is handed to later stages lives until the last of them has run.
+    """
 
     NAME = "buf.alloc"
+    FORMS = (LIFTED, SCHEDULED)
+    resource = attribute(str, default="auto")
+    """the class of memory it is in, or asks for; `auto` leaves it to the plan"""
+    versions = attribute(int, default=1)
+    spread = attribute(object, default=None)
+    """a `Spread` where it is not simply the value, row-major; or None"""
+
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.ALLOCATE, self.result),)
 
 
 class Read(Operation):
     """The only element of a rank-0 buf, as a scalar for control flow and index arithmetic."""
 
     NAME = "buf.read"
+    FORMS = (SCHEDULED,)
     buffer = operand()
+
+    def effects(self) -> OwnEffects:
+        return (Effect(EffectKind.READ, self.buffer),)
+
+
+def _is_memory(value: Value) -> bool:
+    return isinstance(value.type, ViewType | BufType)

@@ -9,9 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilenest.dialects.iterations import (
+    broadcast_map,
+    dims_of,
+    parallel_dims,
+    stored_map,
+    window_map,
+)
+from tilenest.dialects.stages import CANDIDATE, LIFTED, STRUCTURED
 from tilenest.ir import (
     DType,
+    Effect,
+    EffectKind,
+    Iteration,
+    IterationDim,
     Operation,
+    OwnEffects,
+    RegionUse,
+    Value,
     attribute,
     bfloat16,
     float16,
@@ -52,16 +67,24 @@ class Extent(Operation):
     """The run-time extent of one axis of a view, an index."""
 
     NAME = "view.extent"
+    FORMS = STRUCTURED
     view = operand()
     axis = attribute(int)
+
+    def effects(self) -> OwnEffects:
+        return ()
 
 
 class Stride(Operation):
     """The run-time stride of one axis of a view, in elements, an index."""
 
     NAME = "view.stride"
+    FORMS = STRUCTURED
     view = operand()
     axis = attribute(int)
+
+    def effects(self) -> OwnEffects:
+        return ()
 
 
 class Load(Operation):
@@ -75,12 +98,29 @@ class Load(Operation):
     """
 
     NAME = "tile.load"
+    FORMS = STRUCTURED
     view = operand()
     origins = variadic()
     other = optional()
     mask = optional()
     bounds = attribute(str, default="zero")
     site = attribute(int, default=0)
+    place = attribute(object, default=None)
+    """a Placement, or None"""
+
+    def effects(self) -> OwnEffects:
+        return _access_effects(Effect(EffectKind.READ, self.view), self.bounds)
+
+    def iteration(self) -> Iteration:
+        dims, count = dims_of(self.result.type), len(self.origins)
+        others = [value for value in (self.other, self.mask) if value is not None]
+        operands = (
+            window_map(dims, count),
+            *[None] * count,
+            *(broadcast_map(value.type, dims, count) for value in others),
+        )
+        result = broadcast_map(self.result.type, dims, count)
+        return Iteration(parallel_dims(dims), operands, (result,), tuple(range(1, 1 + count)))
 
 
 class Store(Operation):
@@ -88,6 +128,7 @@ class Store(Operation):
     writes one element). Out of range and masked elements are dropped."""
 
     NAME = "tile.store"
+    FORMS = (CANDIDATE, LIFTED)
     view = operand()
     origins = variadic()
     value = operand()
@@ -95,9 +136,39 @@ class Store(Operation):
     bounds = attribute(str, default="zero")
     dims = attribute(tuple, default=())
     site = attribute(int, default=0)
+    place = attribute(object, default=None)
+    """a Placement, or None"""
+
+    def effects(self) -> OwnEffects:
+        return _access_effects(Effect(EffectKind.WRITE, self.view), self.bounds)
+
+    def iteration(self) -> Iteration:
+        count = len(self.origins)
+        stored = [value for value in (self.value, self.mask) if value is not None]
+        operands = (
+            window_map(self.dims, count),
+            *[None] * count,
+            *(stored_map(value.type, self.dims, count) for value in stored),
+        )
+        return Iteration(parallel_dims(self.dims), operands, (), tuple(range(1, 1 + count)))
 
 
-class Map(Operation):
+def _access_effects(access: Effect[Value], bounds: str) -> OwnEffects:
+    return (access, Effect(EffectKind.FAULT)) if bounds == "check" else (access,)
+
+
+class _Computation(Operation):
+    """Values in, values out, and nothing else."""
+
+    FORMS = (CANDIDATE,)
+    place = attribute(object, default=None)
+    """a Placement, or None"""
+
+    def effects(self) -> OwnEffects:
+        return ()
+
+
+class Map(_Computation):
     """Elementwise: one scalar region lifted over the result's dims.
 
     Region: (one index per result dim, one element per operand) -> one element. Operands are tiles
@@ -105,10 +176,16 @@ class Map(Operation):
     """
 
     NAME = "tile.map"
+    REGION_USE = RegionUse.ELEMENTWISE
     inputs = variadic()
 
+    def iteration(self) -> Iteration:
+        dims = dims_of(self.result.type)
+        operands = tuple(broadcast_map(value.type, dims) for value in self.inputs)
+        return Iteration(parallel_dims(dims), operands, (AffineMap.identity(len(dims)),))
 
-class Reindex(Operation):
+
+class Reindex(_Computation):
     """Result element d is value[map(d; symbols)], 0 where the coordinate is outside the value.
 
     `map`: result dims and symbols -> one coordinate per dim of `value`. Transpose, broadcast,
@@ -120,8 +197,14 @@ class Reindex(Operation):
     symbols = variadic()
     map = attribute(AffineMap)
 
+    def iteration(self) -> Iteration:
+        dims, count = dims_of(self.result.type), len(self.symbols)
+        operands = (self.map, *[None] * count)
+        result = broadcast_map(self.result.type, dims, count)
+        return Iteration(parallel_dims(dims), operands, (result,), tuple(range(1, 1 + count)))
 
-class Mma(Operation):
+
+class Mma(_Computation):
     """c + sum of a * b over the dims a and b share and c lacks, K upwards with fused multiply-add
     in c's dtype.
 
@@ -134,6 +217,19 @@ class Mma(Operation):
     b = operand()
     c = operand()
     ordered = attribute(bool, default=False)
+
+    def iteration(self) -> Iteration:
+        kept, factors = dims_of(self.c.type), [dims_of(value.type) for value in (self.a, self.b)]
+        folded = [dim for dim in factors[0] if dim in factors[1] and dim not in kept]
+        domain = (*kept, *folded)
+        reduced = tuple(IterationDim(dim.extent, self._policy) for dim in folded)
+        operands = tuple(broadcast_map(value.type, domain) for value in self.operands)
+        result = broadcast_map(self.result.type, domain)
+        return Iteration((*parallel_dims(kept), *reduced), operands, (result,))
+
+    @property
+    def _policy(self) -> str:
+        return "fold_left" if self.ordered else "unordered_tree"
 
     @staticmethod
     def takes(a: DType, b: DType, c: DType) -> bool:

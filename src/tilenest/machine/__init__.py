@@ -1,6 +1,5 @@
 """Frozen facts about the machines that programs are compiled for; no behaviour, no policy."""
 
-from tilenest.machine.facts import AVX2, AVX512, Machine
-from tilenest.machine.host import CacheSizes, host_machine, read_cache_sizes
+from tilenest.faces import lazy_face
 
-__all__ = ["AVX2", "AVX512", "CacheSizes", "Machine", "host_machine", "read_cache_sizes"]
+__getattr__ = lazy_face(__name__, __file__)

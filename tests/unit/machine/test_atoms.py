@@ -1,0 +1,206 @@
+"""Atoms: the catalogue's contracts, and their selection by a proof on the exact site.
+
+What the two lane atoms compute is judged on numbers: their layouts are applied to the elements of a
+square and of a vector, and must give the transposed square and one element.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from tilenest.errors import InternalError
+from tilenest.ir import (
+    BOOL,
+    COMBINE,
+    MOVE,
+    EffectKind,
+    ScalarType,
+    VectorType,
+    float32,
+    int32,
+)
+from tilenest.layouts import AffineMap, Const, DimRef
+from tilenest.machine import (
+    ASSERT,
+    AVX2,
+    LANE_REDUCTIONS,
+    PRINT,
+    TRANSPOSE_LANES,
+    AtomContract,
+    AtomSite,
+    Catalogue,
+    Refusal,
+    Selection,
+    cpu_target,
+    failing,
+    select,
+)
+from tilenest.records import replace
+
+TARGET = cpu_target(AVX2)
+LANES = 8
+ROW, COLUMN = DimRef(0), DimRef(1)
+STRAIGHT, TURNED = AffineMap(2, 0, (ROW, COLUMN)), AffineMap(2, 0, (COLUMN, ROW))
+
+
+def contract(name: str) -> AtomContract:
+    found = TARGET.atoms.find(name)
+    assert found is not None
+    return found
+
+
+def square_site(**changes: Any) -> AtomSite:
+    square = (VectorType(float32, LANES),) * LANES
+    sides = (LANES, LANES)
+    site = AtomSite("square", MOVE, None, square, square, sides, (STRAIGHT,), (TURNED,), "vector")
+    return replace(site, **changes)
+
+
+def fold_site(policy: str, dtype: Any = float32, merge: str = "add", **changes: Any) -> AtomSite:
+    site = AtomSite(
+        "fold",
+        COMBINE + merge,
+        policy,
+        (VectorType(dtype, LANES),),
+        (ScalarType(dtype),),
+        (LANES,),
+        (AffineMap(1, 0, (Const(0), DimRef(0))),),
+        (AffineMap(1, 0, ()),),
+        "vector",
+    )
+    return replace(site, **changes)
+
+
+def refused(site: AtomSite, name: str, clause: str, target: Any = TARGET) -> None:
+    """No contract fits, and this one for this clause."""
+    found = select(site, target)
+    assert isinstance(found, Refusal), found
+    failed = {contract.id: clause for contract, clause in found.failed}
+    assert failed[name].name == clause, str(found)
+    assert failed[name].answer.is_disproven
+    assert failed[name].answer.reason in str(found)
+
+
+def test_the_square_of_lanes_is_selected_with_its_proof() -> None:
+    found = select(square_site(), TARGET)
+    assert isinstance(found, Selection)
+    assert found.contract.id == TRANSPOSE_LANES
+    names = [clause.name for clause in found.clauses]
+    assert names == [
+        "meaning",
+        "types",
+        "arithmetic",
+        "participants",
+        "effects",
+        "features",
+        "layout of operand 0",
+        "layout of result 0",
+    ]
+    assert all(clause.answer.is_proven for clause in found.clauses)
+    assert found.decision.choice == f"{TRANSPOSE_LANES} v1"
+    assert all(name in found.decision.reason for name in names)
+
+
+def test_the_layouts_of_a_square_transpose_it() -> None:
+    atom = contract(TRANSPOSE_LANES)
+    given, taken = atom.operand_layouts[0], atom.result_layouts[0]
+    before = {given.evaluate(p): p for p in itertools.product(range(LANES), repeat=2)}
+    after = {taken.evaluate(p): p for p in itertools.product(range(LANES), repeat=2)}
+    assert len(before) == len(after) == LANES * LANES
+    assert all(after[i, j] == before[j, i] for i, j in before)
+
+
+def test_a_fold_along_lanes_needs_freedom_or_exact_arithmetic() -> None:
+    for policy, dtype in [("unordered_tree", float32), ("fold_left", int32)]:
+        found = select(fold_site(policy, dtype), TARGET)
+        assert isinstance(found, Selection)
+        assert found.contract.id == LANE_REDUCTIONS["add"]
+    for policy in ("fold_left", "fold_right", "ordered_tree"):
+        refused(fold_site(policy), LANE_REDUCTIONS["add"], "arithmetic")
+
+
+def test_sites_that_break_a_clause_are_refused() -> None:
+    square = (VectorType(float32, LANES),) * LANES
+    narrow, mixed = square[:-1], (*square[:-1], VectorType(int32, LANES))
+    refused(square_site(operands=narrow), TRANSPOSE_LANES, "types")
+    refused(square_site(operands=mixed), TRANSPOSE_LANES, "types")
+    refused(square_site(results=(ScalarType(float32),) * LANES), TRANSPOSE_LANES, "types")
+    odd = (VectorType(float32, 6),) * 6
+    refused(square_site(operands=odd, results=odd), TRANSPOSE_LANES, "types")
+    refused(square_site(participants="worker"), TRANSPOSE_LANES, "participants")
+    refused(square_site(result_layouts=(STRAIGHT,)), TRANSPOSE_LANES, "layout of result 0")
+    refused(square_site(operand_layouts=(TURNED,)), TRANSPOSE_LANES, "layout of operand 0")
+    refused(square_site(result_layouts=()), TRANSPOSE_LANES, "result layouts")
+    flat = (AffineMap(2, 0, (ROW,)),)
+    refused(square_site(result_layouts=flat), TRANSPOSE_LANES, "layout of result 0")
+    refused(fold_site("unordered_tree", merge="atan2"), LANE_REDUCTIONS["add"], "meaning")
+    refused(fold_site("unordered_tree", merge="xor"), LANE_REDUCTIONS["xor"], "types")
+
+
+def test_a_layout_is_refused_with_a_witness() -> None:
+    found = select(square_site(result_layouts=(STRAIGHT,)), TARGET)
+    assert isinstance(found, Refusal)
+    answer = next(c.answer for a, c in found.failed if a.id == TRANSPOSE_LANES)
+    assert answer.witness is not None
+    (point,) = answer.witness.points
+    assert STRAIGHT.evaluate(point) != TURNED.evaluate(point)
+
+
+def test_layouts_are_equal_as_maps_not_as_text() -> None:
+    wrapped = AffineMap(2, 0, (COLUMN % LANES, ROW + (COLUMN // LANES)))
+    assert isinstance(select(square_site(result_layouts=(wrapped,)), TARGET), Selection)
+    longer = square_site(result_layouts=(wrapped,), extents=(LANES, 2 * LANES))
+    refused(longer, TRANSPOSE_LANES, "layout of result 0")
+
+
+def test_features_and_effects_are_held_against_the_machine_and_the_site() -> None:
+    bare = replace(TARGET, features=frozenset())
+    refused(square_site(), TRANSPOSE_LANES, "features", bare)
+    assert failing(square_site(), contract(TRANSPOSE_LANES)) is None
+    loud = replace(contract(TRANSPOSE_LANES), effects=frozenset({EffectKind.FAULT}))
+    target = replace(TARGET, atoms=Catalogue((loud,)))
+    refused(square_site(), TRANSPOSE_LANES, "effects", target)
+    allowed = square_site(allowed=frozenset({EffectKind.FAULT}))
+    assert isinstance(select(allowed, target), Selection)
+
+
+def test_the_first_contract_that_is_proven_is_chosen() -> None:
+    better = replace(contract(TRANSPOSE_LANES), id="cpu.lanes.fast", needs=frozenset({"amx"}))
+    both = replace(TARGET, atoms=Catalogue((better, *TARGET.atoms.contracts)))
+    found = select(square_site(), both)
+    assert isinstance(found, Selection)
+    assert found.contract.id == TRANSPOSE_LANES
+    assert found.decision.runner_up == "cpu.lanes.fast v1"
+    able = replace(both, features=both.features | {"amx"})
+    found = select(square_site(), able)
+    assert isinstance(found, Selection)
+    assert found.contract is better
+
+
+def test_an_empty_catalogue_says_so() -> None:
+    found = select(square_site(), replace(TARGET, atoms=Catalogue()))
+    assert isinstance(found, Refusal)
+    assert "empty" in str(found)
+
+
+def test_effects_and_protocols_of_the_other_atoms() -> None:
+    assert contract(ASSERT).effects == {EffectKind.FAULT}
+    assert contract(ASSERT).mismatch([BOOL], []) is None
+    assert contract(ASSERT).mismatch([ScalarType(float32)], []) is not None
+    assert contract(PRINT).protocol
+    values = [ScalarType(float32), VectorType(int32, LANES), BOOL]
+    assert contract(PRINT).mismatch(values, []) is None
+    assert contract(PRINT).mismatch(values, [BOOL]) is not None
+
+
+def test_ids_are_stable_and_unique() -> None:
+    names = [atom.id for atom in TARGET.atoms]
+    reductions = ["cpu.lanes.reduce", "cpu.lanes.extreme", "cpu.lanes.bits"]
+    assert names == [TRANSPOSE_LANES, *reductions, PRINT, ASSERT]
+    assert all(atom.version == 1 for atom in TARGET.atoms)
+    assert TARGET.atoms.find("cpu.nothing") is None
+    with pytest.raises(InternalError):
+        Catalogue((contract(PRINT), contract(PRINT)))
