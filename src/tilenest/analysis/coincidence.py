@@ -9,24 +9,27 @@ part: the very region that it stores, or one cut off from all others along some 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from tilenest.analysis.index_values import formula_of
-from tilenest.analysis.structure import constant_of
-from tilenest.dialects import If, Load, Parallel, Store
-from tilenest.ir import BlockArgument, Function, Operation, TileType, Value
+from tilenest.analysis.instances_apart import apart_across
+from tilenest.analysis.layout_facts import ComposedAccess, accesses_of, compose
+from tilenest.analysis.structure import constant_of, enclosing, enclosing_parallels
+from tilenest.dialects import Atomic, Load, Parallel, Store, base_of, chain_of
+from tilenest.ir import BlockArgument, Function, Operation, RegionUse, TileType, Value
 from tilenest.layouts import IndexExpr, Sym
 from tilenest.records import record
 
-Access = Load | Store
+Write = Store | Atomic
+Touching = Load | Write
 
 
 @record
 class CoincidenceHazard:
     """An access that may meet the store of another instance."""
 
-    access: Access
-    store: Store
+    access: Touching
+    store: Write
 
 
 def coincidence_hazard(function: Function) -> CoincidenceHazard | None:
@@ -34,30 +37,32 @@ def coincidence_hazard(function: Function) -> CoincidenceHazard | None:
     groups: Sequence[int] = function.attributes.get("alias_groups") or ()
     if len(set(groups)) == len(groups):
         return None
-    accesses = [op for op in function.walk() if isinstance(op, Load | Store)]
+    accesses = [op for op in function.walk() if isinstance(op, Touching)]
     for store in accesses:
-        if not isinstance(store, Store):
+        if not isinstance(store, Write):
             continue
         for access in accesses:
-            is_shared = access.view is not store.view and _group(access, groups) == _group(
-                store, groups
-            )
+            bases = base_of(access.view), base_of(store.view)
+            is_shared = bases[0] is not bases[1] and _group(access, groups) == _group(store, groups)
             if is_shared and not _stay_apart(access, store):
                 return CoincidenceHazard(access, store)
     return None
 
 
-def _group(access: Access, groups: Sequence[int]) -> int:
-    assert isinstance(access.view, BlockArgument)
-    return groups[access.view.index]
+def _group(access: Touching, groups: Sequence[int]) -> int:
+    base = base_of(access.view)
+    assert isinstance(base, BlockArgument)
+    return groups[base.index]
 
 
-def _stay_apart(access: Access, store: Store) -> bool:
+def _stay_apart(access: Touching, store: Write) -> bool:
     """Whether the access touches nothing that another instance stores."""
-    around = [op for op in _enclosing(access) if isinstance(op, Parallel)]
+    around = list(enclosing_parallels(access))
     shared = [op for op in around if op.is_ancestor_of(store)]
     if not shared:
         return True
+    if chain_of(access.view) or chain_of(store.view):
+        return _are_apart(access, store, shared)
     leaves: list[Value] = []
 
     def leaf(value: Value) -> IndexExpr:
@@ -80,13 +85,27 @@ def _stay_apart(access: Access, store: Store) -> bool:
         any(_separates(formula, extent, index, op, leaves) for formula, extent in equal)
         for op in shared
         for index in op.body.arguments
-    )
+    ) or _are_apart(access, store, shared)
 
 
-def _is_stored_with(access: Access, store: Store) -> bool:
+def _are_apart(access: Touching, store: Write, shared: Sequence[Operation]) -> bool:
+    """Whether integer sets prove that instances do not meet."""
+    sides: list[ComposedAccess] = []
+    for op in (access, store):
+        found = [touch for touch in accesses_of(op) if touch.memory is op.view]
+        if len(found) != 1:
+            return False
+        sides.append(compose(op, found[0], thoroughly=True))
+    return apart_across(sides[0], sides[1], shared[::-1]).is_proven
+
+
+def _is_stored_with(access: Touching, store: Write) -> bool:
     """Whether the whole region is stored wherever the access happens: then it is the instance's
     own, or instances would store to one place."""
-    branches = [op for op in _enclosing(store) if isinstance(op, If)]
+    if isinstance(store, Atomic):
+        # Instances may well update one place.
+        return False
+    branches = [op for op in enclosing(store) if op.REGION_USE is RegionUse.ALTERNATIVE]
     return store.mask is None and all(op.is_ancestor_of(access) for op in branches)
 
 
@@ -104,15 +123,8 @@ def _separates(
     return abs(coefficient * step) >= extent
 
 
-def _enclosing(op: Operation) -> Iterator[Operation]:
-    parent = op.parent_op
-    while parent is not None:
-        yield parent
-        parent = parent.parent_op
-
-
-def _extents(access: Access) -> tuple[int, ...]:
-    if isinstance(access, Store):
+def _extents(access: Touching) -> tuple[int, ...]:
+    if isinstance(access, Write):
         extents = tuple(dim.extent for dim in access.dims)
     else:
         type_ = access.result.type

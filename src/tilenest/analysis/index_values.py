@@ -6,23 +6,28 @@ anything that is not index arithmetic), and intervals from the bounds of nests a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from tilenest.analysis.structure import constant_of
-from tilenest.dialects import Apply, Extent, Nest
+from tilenest.analysis.structure import constant_of, induction_of
+from tilenest.dialects import Apply, Extent
 from tilenest.ir import INDEX, BlockArgument, OpResult, Value
 from tilenest.layouts import (
     AffineMap,
+    And,
+    BitExpr,
     Const,
     DimRef,
     IndexExpr,
     Interval,
+    ShiftLeft,
+    ShiftRight,
     Sym,
+    Xor,
     bounds,
     simplify,
 )
 
-_LARGEST_EXTENT = 1 << 48
+LARGEST_EXTENT = 1 << 48
 _ANY: Interval = (-(1 << 63), (1 << 63) - 1)
 _ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
     "add": lambda a, b: a + b,
@@ -31,6 +36,14 @@ _ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
     "floordiv": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
 }
+
+BIT_FUNCTIONS: Mapping[type[BitExpr], str] = {
+    Xor: "xor",
+    And: "and",
+    ShiftLeft: "shl",
+    ShiftRight: "shr",
+}
+"""The scalar function that computes a bitwise node."""
 
 
 def formula_of(value: Value, leaf: Callable[[Value], IndexExpr]) -> IndexExpr:
@@ -86,7 +99,7 @@ def _range_of_leaf(value: Value) -> Interval | None:
         return None
     owner = value.owner
     if isinstance(owner, Extent):
-        return 0, _LARGEST_EXTENT
+        return 0, LARGEST_EXTENT
     if isinstance(owner, Apply) and owner.function in ("minimum", "maximum"):
         one, other = (range_of(argument) or _ANY for argument in owner.arguments)
         pick = min if owner.function == "minimum" else max
@@ -95,11 +108,10 @@ def _range_of_leaf(value: Value) -> Interval | None:
 
 
 def _range_of_argument(value: BlockArgument) -> Interval | None:
-    nest = value.block.parent_op
-    if not isinstance(nest, Nest) or value.index >= nest.rank:
+    found = induction_of(value)
+    if found is None:
         return None
-    first, last = range_of(nest.lower[value.index]), range_of(nest.upper[value.index])
-    step = constant_of(nest.step[value.index])
+    first, last, step = range_of(found.lower), range_of(found.upper), constant_of(found.step)
     if first is None or last is None or step is None or step <= 0 or last[1] <= first[0]:
         return None
     highest = last[1] - 1
@@ -128,9 +140,3 @@ def access_formulas(
 ) -> tuple[IndexExpr, ...]:
     """The results of a map with its dims and symbols replaced, simplified over the ranges."""
     return tuple(simplify(result.substitute(dims, symbols), ranges) for result in map_.results)
-
-
-def is_same_place(a: Sequence[IndexExpr], b: Sequence[IndexExpr], extents: Sequence[int]) -> bool:
-    """Whether two lists of coordinates are equal everywhere in a domain, as far as is known."""
-    ranges = ranges_of(extents, ())
-    return [simplify(expr, ranges) for expr in a] == [simplify(expr, ranges) for expr in b]

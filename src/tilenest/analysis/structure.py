@@ -1,12 +1,14 @@
-"""Where values are defined and used: enclosing blocks, trip counts, constants, splats.
+"""Where values are defined and used: what is around them, trip counts, constants, splats.
 
 In: values, operations and blocks. Out: plain facts read off their links; nothing is cached.
 """
 
 from __future__ import annotations
 
-from tilenest.dialects import Constant, MapReducePost, Nest
-from tilenest.ir import Block, BlockArgument, Operation, OpResult, Value
+from collections.abc import Iterator
+
+from tilenest.dialects import Constant, MapReducePost, Nest, Parallel
+from tilenest.ir import Block, BlockArgument, Induction, Operation, OpResult, Value
 
 
 def constant_of(value: Value) -> bool | int | float | None:
@@ -15,6 +17,41 @@ def constant_of(value: Value) -> bool | int | float | None:
         number: bool | int | float = value.owner.value  # type: ignore[assignment]  # declared as object
         return number
     return None
+
+
+def enclosing_blocks(
+    op: Operation, within: Operation | None = None
+) -> Iterator[tuple[Block, Operation]]:
+    """The blocks around an operation and whose they are, from the inside out, up to an operation
+    that is left out; without one, up to the function."""
+    block = op.parent
+    while block is not None:
+        holder = block.parent_op
+        if holder is None or holder is within:
+            return
+        yield block, holder
+        block = holder.parent
+
+
+def enclosing(op: Operation, within: Operation | None = None) -> Iterator[Operation]:
+    """The operations around one, as `enclosing_blocks` gives them."""
+    return (holder for _, holder in enclosing_blocks(op, within))
+
+
+def enclosing_nests(op: Operation) -> Iterator[Nest]:
+    """The nests around an operation, from the inside out."""
+    return (holder for holder in enclosing(op) if isinstance(holder, Nest))
+
+
+def enclosing_parallels(op: Operation) -> Iterator[Parallel]:
+    """The parallel nests around an operation, from the inside out."""
+    return (holder for holder in enclosing(op) if isinstance(holder, Parallel))
+
+
+def nearest_parallel(op: Operation) -> Parallel | None:
+    """The nest whose instances own what an operation makes, and wait for each other there; without
+    one, that is the call."""
+    return next(enclosing_parallels(op), None)
 
 
 def ancestor_in(block: Block, op: Operation) -> Operation | None:
@@ -36,11 +73,18 @@ def is_defined_above(value: Value, op: Operation) -> bool:
     return True
 
 
-def trip_counts(nest: Nest) -> tuple[int | None, ...]:
-    """Iterations of each axis of a nest, None where they are known at run time only."""
+def induction_of(value: Value) -> Induction[Value] | None:
+    """The bounds of a loop's index; None for any other value."""
+    owner = value.block.parent_op if isinstance(value, BlockArgument) else None
+    found = () if owner is None else owner.inductions()
+    return found[value.index] if value.index < len(found) else None
+
+
+def trip_counts(loop: Operation) -> tuple[int | None, ...]:
+    """Iterations of each axis of a loop, None where they are known at run time only."""
     counts: list[int | None] = []
-    for lower, upper, step in zip(nest.lower, nest.upper, nest.step, strict=True):
-        first, last, by = constant_of(lower), constant_of(upper), constant_of(step)
+    for axis in loop.inductions():
+        first, last, by = constant_of(axis.lower), constant_of(axis.upper), constant_of(axis.step)
         if first is None or last is None or not by:
             counts.append(None)
         else:

@@ -55,9 +55,34 @@ def one_after_the_other(X, Y):
         X(block.index() * 4 + 4, n).store(1.0)
 
 
+@tn.kernel
+def interleaved(X, Y):
+    n = tn.axis("n", 1)
+    for part in tn.parallel(3):
+        for step in part.serial(4):
+            x = X[part.index() + 3 * step.index(), n]
+            Y(part.index() + (9 - 3 * step.index()), n).store(x)
+
+
+@tn.kernel
+def halves_of_a_view(X, Y):
+    low, high = X.slice(0, 6), Y.slice(6, 6)
+    for part in tn.parallel(2):
+        for step in part.serial(3):
+            x = low.at(part.index() * 3 + step.index()).load()
+            high.at(5 - part.index() * 3 - step.index()).store(x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "rank"),
-    [(same_block, 1), (row_in_two_passes, 2), (no_parallel, 1), (one_after_the_other, 1)],
+    [
+        (interleaved, 1),
+        (halves_of_a_view, 1),
+        (same_block, 1),
+        (row_in_two_passes, 2),
+        (no_parallel, 1),
+        (one_after_the_other, 1),
+    ],
 )
 def test_instances_that_stay_apart(kernel: tn.Kernel, rank: int) -> None:
     assert coincidence_hazard(captured(kernel, rank)) is None
@@ -103,9 +128,29 @@ def stored_by_some(X, Y):
             Y(i // 2 * 2, n).store(x)
 
 
+@tn.kernel
+def overlapping_views(X, Y):
+    low, high = X.slice(0, 7), Y.slice(6, 6)
+    for part in tn.parallel(2):
+        for step in part.serial(3):
+            x = low.at(6 - part.index() * 3 - step.index()).load()
+            high.at(5 - part.index() * 3 - step.index()).store(x)
+
+
+@tn.kernel
+def interleaved_unevenly(X, Y):
+    n = tn.axis("n", 1)
+    for part in tn.parallel(3):
+        for step in part.serial(4):
+            x = X[part.index() + 3 * step.index(), n]
+            Y(part.index() + (8 - 2 * step.index()), n).store(x)
+
+
 @pytest.mark.parametrize(
     ("kernel", "rank"),
     [
+        (overlapping_views, 1),
+        (interleaved_unevenly, 1),
         (neighbour, 1),
         (wider_read, 1),
         (transposed, 2),

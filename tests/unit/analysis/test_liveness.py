@@ -1,13 +1,13 @@
-"""Lifetimes: what may still read a value, through branches and the next iterations of loops."""
+"""Liveness: what may still use a value, through branches and the next iterations of loops."""
 
 from __future__ import annotations
 
 import pytest
 
-from tilenest.analysis import Lifetimes
+from tilenest.analysis import Liveness
 from tilenest.dialects import Serial
 from tilenest.driver import parse
-from tilenest.ir import Function, Operation, Value
+from tilenest.ir import Function, Operation, Value, fresh
 
 PROGRAM = """
 module "candidate"
@@ -68,15 +68,13 @@ def definer(function: Function, name: str) -> Operation:
         ("twice", "sum", False),
         ("twice", "each", False),  # not defined yet
         ("chosen", "less", False),
-        ("chosen", "chosen", False),  # it is not there before
+        ("chosen", "chosen", True),
         ("end", "chosen", False),
         ("sum", "less", False),
     ],
 )
-def test_what_may_be_read_after_a_point(
-    function: Function, name: str, point: str, is_read: bool
-) -> None:
-    found = Lifetimes(function).is_read_after(value(function, name), definer(function, point))
+def test_liveness_after_a_point(function: Function, name: str, point: str, is_read: bool) -> None:
+    found = fresh(Liveness, function).is_live_after(value(function, name), definer(function, point))
     assert found == is_read
 
 
@@ -84,14 +82,14 @@ def test_what_may_be_read_after_a_point(
     ("name", "is_read"),
     [("start", False), ("each", True), ("once", True), ("state", False), ("end", False)],
 )
-def test_what_may_be_read_in_a_loop_or_after(function: Function, name: str, is_read: bool) -> None:
+def test_liveness_in_a_loop_or_after(function: Function, name: str, is_read: bool) -> None:
     loop = definer(function, "end")
-    assert Lifetimes(function).is_read_in_or_after(value(function, name), loop) == is_read
+    assert fresh(Liveness, function).is_live_into(value(function, name), loop) == is_read
 
 
-def test_the_end_of_an_iteration_comes_before_the_next(function: Function) -> None:
-    lifetimes = Lifetimes(function)
+def test_liveness_at_the_end_of_an_iteration(function: Function) -> None:
+    liveness = fresh(Liveness, function)
     end = definer(function, "end").body.terminator
     names = ["start", "once", "each", "state", "twice", "chosen"]
-    read = [name for name in names if lifetimes.is_read_after(value(function, name), end)]
+    read = [name for name in names if liveness.is_live_after(value(function, name), end)]
     assert read == ["once", "each"]
