@@ -3,6 +3,15 @@
 A rule has an id; every violation is one diagnostic with op, place, failed fact and remedy.
 """
 
-from tilenest.verify.program import OP_RULES, diagnose_module, verify_module
+from tilenest.verify.invariants import INVARIANTS, TN_RULES, Invariant
+from tilenest.verify.program import OP_RULES, RULE_STEPS, diagnose_module, verify_module
 
-__all__ = ["OP_RULES", "diagnose_module", "verify_module"]
+__all__ = [
+    "INVARIANTS",
+    "OP_RULES",
+    "RULE_STEPS",
+    "TN_RULES",
+    "Invariant",
+    "diagnose_module",
+    "verify_module",
+]

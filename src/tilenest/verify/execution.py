@@ -8,29 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilenest.dialects import If, Nest, Parallel, Pipeline, Reduce, Return, Serial
-from tilenest.ir import BOOL, INDEX, Fault, Rule, Subject, Value
+from tilenest.dialects import (
+    REDUCTION_POLICIES,
+    CarryingNest,
+    CondBranch,
+    If,
+    Nest,
+    Parallel,
+    Pipeline,
+    Reduce,
+    Return,
+    Yield,
+    YieldUpdates,
+)
+from tilenest.ir import BOOL, INDEX, Fault, Rule, Subject
+from tilenest.machine import NESTS
 from tilenest.verify.expectations import (
     Findings,
     describe_types,
+    exits,
+    expect_bodies,
     expect_choice,
     expect_index,
+    expect_reached,
     expect_region,
-    expect_regions,
     expect_types,
     op_rule,
     types_of,
 )
 
-REDUCTION_POLICIES = ("unordered_tree", "ordered_tree", "fold_left", "fold_right")
-SCOPES = ("auto", "device", "group", "subgroup", "worker", "vector")
-
 
 def _returns(subject: Subject) -> Iterator[Fault]:
     for function in subject.module.functions:
-        last = function.body.operations.last
-        if not isinstance(last, Return):
-            yield Fault(last, f"@{function.name} does not end with func.return", "return from it")
+        for message, remedy in expect_reached(f"@{function.name}", function.region):
+            yield Fault(None, message, remedy, function)
+        for last in exits(function.region):
+            if not isinstance(last, Return):
+                fact = f"@{function.name} does not end with func.return"
+                yield Fault(last, fact, "return from it")
     for op in subject.of(Return):
         owner = op.parent_function
         if op.parent_op is not None or owner is None:
@@ -58,24 +73,26 @@ def _domain(op: Nest) -> Findings:
         yield from expect_index(f"`{name}`", getattr(op, name))
 
 
-def _initial(op: Nest) -> list[Value]:
-    return op.initial if isinstance(op, Serial | Reduce | Pipeline) else []
-
-
 def _regions(op: Nest) -> Findings:
-    states = types_of(_initial(op))
+    assert isinstance(op, Parallel | CarryingNest)
+    states = types_of(op.initial)
     yield from expect_types("results", types_of(op.results), states)
     if isinstance(op, Pipeline):
         yield from _stages(op)
         return
-    wrong = list(expect_regions(op, 1))
+    wrong = list(expect_bodies(op, 1))
     yield from wrong
-    if not wrong:
-        yield from expect_region(op, 0, [INDEX] * op.rank + states, states)
+    if wrong:
+        return
+    arguments = [INDEX] * op.rank + states
+    if isinstance(op, Parallel) and states:
+        yield from expect_region(op, 0, arguments, None, YieldUpdates)
+    else:
+        yield from expect_region(op, 0, arguments, states, Yield)
 
 
 def _stages(op: Pipeline) -> Findings:
-    wrong = list(expect_regions(op, max(len(op.regions), 1)))
+    wrong = list(expect_bodies(op, max(len(op.regions), 1)))
     yield from wrong
     if wrong:
         return
@@ -83,13 +100,14 @@ def _stages(op: Pipeline) -> Findings:
     arguments = [INDEX] * op.rank + states
     last = len(op.regions) - 1
     for place, region in enumerate(op.regions):
-        yield from expect_region(op, place, arguments, states if place == last else None)
-        arguments = arguments + types_of(region.block.terminator.operands)
+        handed = types_of(exits(region)[0].operands)
+        yield from expect_region(op, place, arguments, states if place == last else handed)
+        arguments = arguments + handed
 
 
 def _policies(op: Nest) -> Findings:
     if isinstance(op, Parallel):
-        yield from expect_choice("`scope`", op.scope, SCOPES)
+        yield from expect_choice("`scope`", op.scope, NESTS)
     if isinstance(op, Reduce):
         yield from expect_choice("`policy`", op.policy, REDUCTION_POLICIES)
     if isinstance(op, Pipeline):
@@ -97,18 +115,18 @@ def _policies(op: Nest) -> Findings:
             yield f"`window` is {op.window}", "use 0 (open) or a number of iterations in flight"
         if op.interval < 1:
             yield f"`interval` is {op.interval}", "use at least 1"
-        names = [name for name in op.stage_names if name is not None]
-        if len(op.stage_names) not in (0, len(op.regions)) or len(set(names)) != len(names):
-            yield (
-                f"`stage_names` is {op.stage_names} for {len(op.regions)} stages",
-                "give every stage None or a name of its own",
-            )
 
 
-def _conditional(op: If) -> Findings:
-    if op.condition.type is not BOOL:
-        yield from expect_types("conditions", [op.condition.type], [BOOL])
-    wrong = list(expect_regions(op, 2))
+def _conditions(subject: Subject) -> Iterator[Fault]:
+    deciding: list[If | CondBranch] = [*subject.of(If), *subject.of(CondBranch)]
+    for op in deciding:
+        findings = expect_types("conditions", [op.condition.type], [BOOL])
+        for message, remedy in (*findings, *(_branches(op) if isinstance(op, If) else ())):
+            yield Fault(op, message, remedy)
+
+
+def _branches(op: If) -> Findings:
+    wrong = list(expect_bodies(op, 2))
     yield from wrong
     if not wrong:
         results = types_of(op.results)
@@ -121,5 +139,5 @@ EXECUTION_RULES = (
     op_rule("OP02", "nests have an index domain", Nest, _domain),
     op_rule("OP03", "nests hand indices and states to regions that yield states", Nest, _regions),
     op_rule("OP04", "nests have known policies", Nest, _policies),
-    op_rule("OP05", "conditionals have a bool and two regions of equal types", If, _conditional),
+    Rule("OP05", "conditionals have a bool and ways that hand out equal types", _conditions),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from tilenest.dialects import Apply, Bitcast, Cast, Constant, Yield
+from tilenest.dialects import Yield
 from tilenest.errors import ShapeError
 from tilenest.ir import (
     BOOL,
@@ -19,6 +19,7 @@ from tilenest.ir import (
     DType,
     Fault,
     Operation,
+    Region,
     Rule,
     ScalarType,
     Subject,
@@ -29,13 +30,11 @@ from tilenest.ir import (
     ViewType,
     describe_type,
 )
-from tilenest.layouts import Dim, join_dims
+from tilenest.layouts import Dim, dims_compatible_by_position, join_dims
 
 OpT = TypeVar("OpT", bound=Operation)
 Finding = tuple[str, str]
 Findings = Iterator[Finding]
-
-SCALAR_OPERATIONS = (Constant, Apply, Cast, Bitcast)
 
 
 def op_rule(id_: str, title: str, cls: type[OpT], check: Callable[[OpT], Findings]) -> Rule:
@@ -43,8 +42,12 @@ def op_rule(id_: str, title: str, cls: type[OpT], check: Callable[[OpT], Finding
 
     def faults(subject: Subject) -> Iterator[Fault]:
         for op in subject.of(cls):
-            for message, remedy in check(op):
-                yield Fault(op, message, remedy)
+            try:
+                for message, remedy in check(op):
+                    yield Fault(op, message, remedy)
+            except ShapeError as error:
+                remedy = error.remedy or "use smaller numbers"
+                yield Fault(op, f"the rule has no answer: {error.message}", remedy)
 
     return Rule(id_, title, faults)
 
@@ -85,6 +88,33 @@ def expect_regions(op: Operation, count: int) -> Findings:
             yield f"region {place} has {len(region.blocks)} blocks", "give every region one block"
 
 
+def expect_bodies(op: Operation, count: int) -> Findings:
+    """The number of regions, each of blocks that branches reach, and each with a way out."""
+    if len(op.regions) != count:
+        yield f"has {len(op.regions)} regions instead of {count}", f"give it {count}"
+    for place, region in enumerate(op.regions):
+        yield from expect_reached(f"region {place}", region)
+
+
+def expect_reached(what: str, region: Region) -> Findings:
+    """Blocks, every one but the first reached by a branch, and one at least that leaves."""
+    blocks = list(region.blocks)
+    lonely = [block for block in blocks[1:] if not block.incoming]
+    if lonely:
+        yield (
+            f"{what} has {len(lonely)} blocks that no branch goes to",
+            "give every region one block, or branch to the others",
+        )
+    if not exits(region):
+        yield f"{what} has no block that leaves it", "end a block with a terminator of the op"
+
+
+def exits(region: Region) -> list[Operation]:
+    """The terminators that leave a region."""
+    ends = [block.terminator for block in region.blocks]
+    return [end for end in ends if not end.edges]
+
+
 def expect_region(
     op: Operation,
     place: int,
@@ -92,23 +122,24 @@ def expect_region(
     yields: Sequence[Type] | None,
     terminator: type[Operation] = Yield,
 ) -> Findings:
-    """Argument and yielded types of a region with one block; `yields` None lets it hand out
-    anything."""
-    block = op.regions[place].block
-    yield from expect_types(f"arguments of region {place}", types_of(block.arguments), arguments)
-    last = block.terminator
-    if not isinstance(last, terminator):
-        yield f"region {place} ends with {last.NAME}", f"end it with {terminator.NAME}"
-    elif yields is not None:
-        yield from expect_types(
-            f"values handed out by region {place}", types_of(last.operands), yields
-        )
+    """Argument and yielded types of a region; `yields` None lets it hand out anything."""
+    region = op.regions[place]
+    first = region.blocks.first
+    assert first is not None
+    yield from expect_types(f"arguments of region {place}", types_of(first.arguments), arguments)
+    for last in exits(region):
+        if not isinstance(last, terminator):
+            yield f"region {place} ends with {last.NAME}", f"end it with {terminator.NAME}"
+        elif yields is not None:
+            yield from expect_types(
+                f"values handed out by region {place}", types_of(last.operands), yields
+            )
 
 
 def expect_scalar_block(block: Block) -> Findings:
     """Only scalar operations inside: no effect, no nest."""
     for inner in block.operations:
-        if not isinstance(inner, (*SCALAR_OPERATIONS, Yield)):
+        if not inner.IS_ELEMENTWISE and not isinstance(inner, Yield):
             yield f"its scalar region holds {inner.NAME}", "compute scalars only in the region"
 
 
@@ -147,6 +178,18 @@ def dims_of(type_: Type) -> tuple[Dim, ...] | None:
     if isinstance(type_, TileType):
         return type_.dims
     return () if isinstance(type_, ScalarType) else None
+
+
+def is_storable(type_: Type, dims: tuple[Dim, ...]) -> bool:
+    """Whether a tile or scalar can be stored to a region of these dims."""
+    own = dims_of(type_)
+    if own is None:
+        return False
+    try:
+        dims_compatible_by_position(own, dims)
+    except ShapeError:
+        return False
+    return True
 
 
 def broadcasts_to(type_: Type, dims: tuple[Dim, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Rules `FM01` and `FM02`: a module holds only what the grammar of its form allows.
+"""Rules `FM01` to `FM03`: a module holds only what the grammar of its form allows.
 
 In: a module. Out: faults at the first op or value that has no place in the form. The grammar is the
 table of `dialects.stages`.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilenest.dialects import FORMS
-from tilenest.ir import Fault, Operation, Rule, Subject, Value, describe_type
+from tilenest.dialects import CANDIDATE, FORMS, LIFTED
+from tilenest.ir import Fault, Rule, Subject, Variable, describe_type, parameter_of
 
 
 def _operations(subject: Subject) -> Iterator[Fault]:
@@ -31,29 +31,31 @@ def _types(subject: Subject) -> Iterator[Fault]:
     form = FORMS.get(subject.module.form)
     if form is None:
         return
-    for place, value in _values(subject):
+    for place, value in subject.values:
         if type(value.type) not in form.types:
             yield Fault(
                 place,
                 f"a {describe_type(value.type)} has no place in {subject.module.form} form",
                 "run the pass that replaces such values first",
+                parameter_of(value),
             )
 
 
-def _values(subject: Subject) -> Iterator[tuple[Operation | None, Value]]:
-    for function in subject.module.functions:
-        for argument in function.arguments:
-            yield None, argument
+def _variables(subject: Subject) -> Iterator[Fault]:
+    if subject.module.form in (CANDIDATE, LIFTED):
+        return
     for op in subject.operations:
-        for result in op.results:
-            yield op, result
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    yield op, argument
+        for name, value in op.attributes.items():
+            if isinstance(value, Variable):
+                yield Fault(
+                    op,
+                    f"`{name}` is the variable {value} in {subject.module.form} form",
+                    "choose a value before the module is scheduled",
+                )
 
 
 FORM_RULES = (
     Rule("FM01", "a form holds the ops of its grammar", _operations),
     Rule("FM02", "a form holds the types of its grammar", _types),
+    Rule("FM03", "what is scheduled has no variables", _variables),
 )

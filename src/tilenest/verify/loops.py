@@ -8,22 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilenest.dialects import (
-    SCALAR_FUNCTIONS,
-    Branch,
+    AddressLoad,
+    AddressStore,
     Check,
     For,
     Gather,
     LaneMask,
     Lanes,
     Launch,
+    LoopIf,
     LoopYield,
-    MemoryLoad,
-    MemoryStore,
     Offset,
-    ReduceLanes,
     Scatter,
     Splat,
-    Transpose,
 )
 from tilenest.ir import (
     BOOL,
@@ -39,7 +36,6 @@ from tilenest.ir import (
     VectorType,
     bool_,
     describe_type,
-    element_dtype,
 )
 from tilenest.verify.expectations import (
     Findings,
@@ -64,7 +60,7 @@ def _for(op: For) -> Findings:
         yield from expect_region(op, 0, [INDEX, *states], states, LoopYield)
 
 
-def _branch(op: Branch) -> Findings:
+def _branch(op: LoopIf) -> Findings:
     yield from expect_types("conditions", [op.condition.type], [BOOL])
     wrong = list(expect_regions(op, 2))
     yield from wrong
@@ -136,7 +132,7 @@ def _element(what: str, type_: Type) -> Findings:
         yield f"{what} a {describe_type(type_)}", "move scalars and vectors"
 
 
-def _otherwise(op: MemoryLoad | Gather) -> Findings:
+def _otherwise(op: AddressLoad | Gather) -> Findings:
     if op.otherwise is None:
         return
     if op.mask is None:
@@ -144,10 +140,10 @@ def _otherwise(op: MemoryLoad | Gather) -> Findings:
     yield from expect_types("`otherwise`", [op.otherwise.type], types_of(op.results))
 
 
-def _memory(op: MemoryLoad | MemoryStore) -> Findings:
+def _memory(op: AddressLoad | AddressStore) -> Findings:
     yield from _pointer(op.pointer)
     yield from _alignment(op.align)
-    if isinstance(op, MemoryStore):
+    if isinstance(op, AddressStore):
         yield from expect_types("results", types_of(op.results), [])
         yield from _element("stores", op.value.type)
         yield from _mask(op.mask, op.value.type)
@@ -192,45 +188,17 @@ def _lane_ops(op: Operation) -> Findings:
         yield "counts lanes in bool", "count in a number type"
 
 
-def _reduce(op: ReduceLanes) -> Findings:
-    type_ = op.value.type
-    if not isinstance(type_, VectorType) or type_.lanes & (type_.lanes - 1):
-        yield f"reduces {describe_type(type_)}", "reduce a vector of a power of two lanes"
-        return
-    dtype = element_dtype(type_)
-    yield from expect_types("results", types_of(op.results), [ScalarType(dtype)])
-    entry = SCALAR_FUNCTIONS.get(op.function)
-    is_combining = entry is not None and entry.arity == 2 and entry.result == "same"
-    if entry is None or not is_combining or dtype.kind not in entry.domain:
-        yield (
-            f"combines {dtype.text} lanes by {op.function!r}",
-            "use a function of two arguments that gives their dtype",
-        )
-
-
-def _square(op: Transpose) -> Findings:
-    types = types_of(op.rows)
-    type_ = types[0] if types else None
-    if not isinstance(type_, VectorType) or type_.lanes != len(types):
-        yield f"transposes {len(types)} rows", "give as many rows as each has lanes"
-        return
-    yield from expect_types("`rows`", types, [type_] * len(types))
-    yield from expect_types("results", types_of(op.results), types)
-
-
 LOOP_RULES = (
     op_rule("OP24", "loops count by index and carry states", For, _for),
-    op_rule("OP25", "branches have a bool and two regions of equal types", Branch, _branch),
+    op_rule("OP25", "branches have a bool and two regions of equal types", LoopIf, _branch),
     Rule("OP26", "launches call a body function of the module", _launches),
     op_rule("OP27", "offsets go from a pointer to a pointer", Offset, _offset),
-    op_rule("OP28", "loads move elements at an aligned address", MemoryLoad, _memory),
-    op_rule("OP29", "stores move elements to an aligned address", MemoryStore, _memory),
+    op_rule("OP28", "loads move elements at an aligned address", AddressLoad, _memory),
+    op_rule("OP29", "stores move elements to an aligned address", AddressStore, _memory),
     op_rule("OP30", "gathers have one offset per lane", Gather, _gather),
     op_rule("OP31", "scatters have one offset per lane", Scatter, _gather),
     op_rule("OP32", "splats fill a vector of their dtype", Splat, _lane_ops),
     op_rule("OP33", "lane numbers fill a vector", Lanes, _lane_ops),
     op_rule("OP34", "lane masks are bool", LaneMask, _lane_ops),
-    op_rule("OP35", "lanes combine by a function of two arguments", ReduceLanes, _reduce),
-    op_rule("OP36", "a transposed square has as many rows as lanes", Transpose, _square),
     op_rule("OP37", "checks compare index values", Check, _check),
 )

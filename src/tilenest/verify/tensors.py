@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import MERGES
 from tilenest.dialects import (
     LOOP_POLICIES,
+    REDUCTION_POLICIES,
     Access,
     Alloc,
     Loop,
@@ -29,7 +29,6 @@ from tilenest.ir import (
     ViewType,
     describe_type,
 )
-from tilenest.verify.execution import REDUCTION_POLICIES
 from tilenest.verify.expectations import (
     Finding,
     Findings,
@@ -71,7 +70,7 @@ def _accesses(op: MapReducePost) -> Findings:
             yield f"{len(values)} {name}s have {len(accesses)} accesses", "give one access each"
             continue
         for place, (value, access) in enumerate(zip(values, accesses, strict=True)):
-            yield from _access(op, f"{name} {place}", value, access)
+            yield from _access(f"{name} {place}", value, access)
     for place, value in enumerate(op.outputs):
         if not isinstance(value.type, ViewType | BufType):
             yield f"output {place} is a {describe_type(value.type)}", "write to a view or buf"
@@ -93,23 +92,13 @@ def _is_alike(op: MapReducePost, group: str, place: int, output: int) -> bool:
     return maps[0] == maps[1]
 
 
-def _access(op: MapReducePost, what: str, value: Value, access: object) -> Findings:
+def _access(what: str, value: Value, access: object) -> Findings:
     if not isinstance(access, Access):
         yield f"the access of {what} is {access!r}", "use an Access"
         return
     yield from expect_choice(f"the bounds of {what}", access.bounds, ACCESS_BOUNDS)
-    rank = rank_of(value.type)
-    if rank is None:
+    if rank_of(value.type) is None:
         yield f"{what} is a {describe_type(value.type)}", "use a view, buf, tile or scalar"
-        return
-    wanted = (op.rank, len(op.symbols), rank)
-    actual = (access.map.n_dims, access.map.n_syms, len(access.map.results))
-    if actual != wanted:
-        yield (
-            f"{what} is addressed by {actual[0]} dims and {actual[1]} symbols at {actual[2]} "
-            "coordinates",
-            f"address it by {wanted[0]} dims and {wanted[1]} symbols at {wanted[2]} coordinates",
-        )
 
 
 def _results(op: MapReducePost) -> Findings:
@@ -155,23 +144,20 @@ def _result(op: MapReducePost, place: int) -> Findings:
     if spec.policy is None:
         if len(spec.dims) != op.rank:
             yield f"result {place} is pointwise over {spec.dims}", "keep every dim, or fold"
-        if spec.merge is not None or spec.posts:
-            yield f"result {place} is pointwise and has a merge or posts", "give it a policy"
+        if spec.posts:
+            yield f"result {place} is pointwise and has posts", "give it a contract"
         return
     yield from expect_choice(f"the policy of result {place}", spec.policy, REDUCTION_POLICIES)
-    if spec.merge is not None and spec.merge not in MERGES:
-        yield f"result {place} merges by {spec.merge!r}", f"use one of {', '.join(sorted(MERGES))}"
     if spec.is_masked:
         yield f"result {place} is folded and masked", "mask pointwise results only"
 
 
 def _kept_only(op: MapReducePost) -> Findings:
-    """Seeds, posts and outputs of a folded result move with the dims it keeps only."""
+    """Posts and outputs of a folded result move with the dims it keeps only."""
     post = 0
-    for folded, place in enumerate(op.folded_results):
+    for place in op.folded_results:
         spec = op.spec(place)
-        addressed = [("seed", folded)] if folded < len(op.seed_access) else []
-        addressed += [("output", place)] if op.outputs and place < len(op.output_access) else []
+        addressed = [("output", place)] if op.outputs and place < len(op.output_access) else []
         stop = min(post + spec.posts, len(op.post_access))
         addressed += [("post", i) for i in range(post, stop)]
         post += spec.posts

@@ -4,6 +4,9 @@ In: nothing. Out: `GOOD`, by form. Together they hold every operation, so that e
 something to break.
 """
 
+from tests.unit.verify.effect_modules import GOOD_EFFECTS
+from tests.unit.verify.structure_modules import GOOD_STRUCTURES
+
 CANDIDATE = """
 module "candidate"
 dim %d0 "m" = 8
@@ -51,7 +54,7 @@ func @main(
       exec.yield(%in)
     }
     %total = exec.reduce(lower = [%c0], upper = [%n], step = [%c1], initial = [%x],
-        policy = "fold_left") : f32 { |%5: index, %in: f32|
+        contract = #reduction_contract<policy = "fold_left">) : f32 { |%5: index, %in: f32|
       %more = scalar.apply "add"(%in, %x) : f32
       exec.yield(%more)
     }
@@ -89,7 +92,8 @@ func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
       post_access = [#access<map = (d0, d1)[s0] -> ()>],
       specs = [
         #result_spec<dims = [0, 1]>,
-        #result_spec<dims = [0], policy = "unordered_tree", merge = "add", posts = 1>]
+        #result_spec<dims = [0], posts = 1, contract = #reduction_contract<
+          policy = "unordered_tree", laws = [#state_law<merge = "add">]>>]
   ) : (tile<f32, %d0, %d1>, tile<f32, %d0>) { |%i: index, %j: index, %a: f32, %b: f32, %s: f32|
     %0 = scalar.apply "mul"(%a, %b) : f32
     %1 = scalar.apply "add"(%s, %0) : f32
@@ -104,7 +108,7 @@ func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
 SCHEDULED = """
 module "scheduled"
 
-func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
+func @main(%A: view<f32, [8, 16], [?, 1]>, %x: f32, %n: index) {
   %t = buf.alloc : buf<f32, 8x16>
   %flag = buf.alloc : buf<i32>
   %seen = buf.read(%flag) : i32
@@ -126,9 +130,11 @@ func @main(%A: view<f32, [?, ?], [?, 1]>, %x: f32, %n: index) {
       input_access = [#access<map = (d0, d1) -> (d0, d1)>],
       seed_access = [#access<map = (d0, d1) -> ()>],
       output_access = [#access<map = (d0, d1) -> (d0)>],
-      specs = [#result_spec<dims = [0], policy = "unordered_tree", merge = "add">],
+      specs = [#result_spec<dims = [0], contract = #reduction_contract<
+        policy = "unordered_tree", laws = [#state_law<merge = "add">]>>],
       sched = #sched<loops = [
-        #loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">]>
+        #loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">],
+        atoms = [#atom_choice<atom = "cpu.lanes.reduce">]>
   ) { |%i: index, %j: index, %a: f32, %s: f32|
     %1 = scalar.apply "add"(%s, %a) : f32
     exec.yield(%1)
@@ -151,30 +157,37 @@ func @main.body(%begin: index, %end: index, %scratch: ptr, %A: ptr, %x: f32) {
   %c1 = scalar.constant 1 : index
   %wide = vector.splat(%x) : vector<8xf32>
   %sum = loop.for(%begin, %end, %c1, [%wide]) : vector<8xf32> { |%i: index, %in: vector<8xf32>|
-    %p = memory.offset(%A, %i, scale = 4, constant = 64) : ptr
+    %p = address.offset(%A, %i, scale = 4, constant = 64) : ptr
     %mask = vector.lane_mask(%i) : vector<8xbool>
-    %a = memory.load(%p, mask = %mask, otherwise = %in, align = 4) : vector<8xf32>
+    %a = address.load(%p, mask = %mask, otherwise = %in, align = 4) : vector<8xf32>
     %lanes = vector.lanes : vector<8xi32>
-    %g = memory.gather(%p, %lanes, mask = %mask, otherwise = %a, scale = 4) : vector<8xf32>
+    %g = address.gather(%p, %lanes, mask = %mask, otherwise = %a, scale = 4) : vector<8xf32>
     %more = scalar.apply "add"(%g, %in) : vector<8xf32>
     %near = scalar.apply "lt"(%i, %end) : bool
-    memory.check "load of A"(%i, %end, condition = %near, axis = 1, count = 8)
-    memory.store(%more, %p, mask = %mask, align = 4)
-    memory.scatter(%more, %p, %lanes, scale = 4)
+    address.check "load of A"(%i, %end, condition = %near, axis = 1, count = 8)
+    address.store(%more, %p, mask = %mask, align = 4)
+    address.scatter(%more, %p, %lanes, scale = 4)
     loop.yield(%more)
   }
-  %pair = memory.load(%A, align = 4) : vector<2xf32>
-  %t0, %t1 = vector.transpose(%pair, %pair) : (vector<2xf32>, vector<2xf32>)
-  %total = vector.reduce "add"(%sum) : f32
+  %pair = address.load(%A, align = 4) : vector<2xf32>
+  %t0, %t1 = atom.call "cpu.lanes.transpose"(%pair, %pair) : (vector<2xf32>, vector<2xf32>)
+  %total = atom.call "cpu.lanes.reduce"(%sum, semantic = "combine.add") : f32
   %small = scalar.apply "lt"(%begin, %c1) : bool
   %r = loop.if(%small) : f32 {
     loop.yield(%total)
   } {
     loop.yield(%x)
   }
-  memory.store(%r, %scratch, align = 64)
+  address.store(%r, %scratch, align = 4)
   func.return
 }
 """
 
-GOOD = {"candidate": CANDIDATE, "lifted": LIFTED, "scheduled": SCHEDULED, "machine": MACHINE}
+GOOD = {
+    "candidate": CANDIDATE,
+    "lifted": LIFTED,
+    "scheduled": SCHEDULED,
+    "machine": MACHINE,
+    **GOOD_EFFECTS,
+    **GOOD_STRUCTURES,
+}

@@ -1,0 +1,257 @@
+"""Rules TN01 and TN07: maps meet what they map, and distributed values are held exactly.
+
+In: every operation with a map among its attributes. Out: faults where the numbers of coordinates
+differ from those of the operand, the result or the storage that a map is about, and where what is
+said of a distribution is not proven. The rules about single operations assume that maps meet, so
+TN01 is asked before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from tilenest.analysis import (
+    Distributions,
+    Held,
+    distribution_facts,
+    lie_alike,
+    repartition_cost,
+)
+from tilenest.dialects import (
+    Access,
+    Alloc,
+    AtomCall,
+    MapReducePost,
+    MemoryAllocate,
+    Reindex,
+    Remap,
+    Repartition,
+    Spread,
+)
+from tilenest.ir import (
+    BufType,
+    Fault,
+    Function,
+    MemoryType,
+    Operation,
+    Rule,
+    ScalarType,
+    Subject,
+    Value,
+    VectorType,
+    ViewType,
+    fresh,
+)
+from tilenest.layouts import AffineMap
+from tilenest.records import record
+from tilenest.verify.expectations import Findings, rank_of
+
+_EXTENTS = 1 << 63
+
+
+@record
+class _Use:
+    """A map, and between how many coordinates it has to go."""
+
+    what: str
+    map: AffineMap
+    dims: int
+    symbols: int
+    results: int
+
+
+def _meeting(subject: Subject) -> Iterator[Fault]:
+    for op in subject.operations:
+        uses = _USES.get(type(op))
+        if uses is None:
+            continue
+        for use in uses(op):
+            if not _fits(use):
+                yield Fault(op, _found(use), _wanted(use))
+    yield from _spread_faults(subject)
+
+
+def _fits(use: _Use) -> bool:
+    actual = use.map.n_dims, use.map.n_syms, len(use.map.results)
+    return actual == (use.dims, use.symbols, use.results)
+
+
+def _found(use: _Use) -> str:
+    return (
+        f"{use.what} is addressed by {use.map.n_dims} dims and {use.map.n_syms} symbols at "
+        f"{len(use.map.results)} coordinates"
+    )
+
+
+def _wanted(use: _Use) -> str:
+    return f"address it by {use.dims} dims and {use.symbols} symbols at {use.results} coordinates"
+
+
+# Uses of maps ----------------------------------------------------------------------------------
+
+
+def _of_reindex(op: Operation) -> Iterator[_Use]:
+    assert isinstance(op, Reindex)
+    source = rank_of(op.value.type)
+    target = rank_of(op.results[0].type) if len(op.results) == 1 else None
+    if source is not None and target is not None:
+        yield _Use("the value", op.map, target, len(op.symbols), source)
+
+
+def _of_remap(op: Operation) -> Iterator[_Use]:
+    assert isinstance(op, Remap)
+    below = op.view.type
+    own = op.results[0].type if len(op.results) == 1 else None
+    if isinstance(below, ViewType) and isinstance(own, ViewType):
+        yield _Use("the view", op.map, own.rank, len(op.symbols), below.rank)
+        if isinstance(op.valid, AffineMap):
+            conditions = len(op.valid.results)
+            yield _Use("what is valid", op.valid, own.rank, len(op.symbols), conditions)
+
+
+def _of_memory(op: Operation) -> Iterator[_Use]:
+    assert isinstance(op, MemoryAllocate)
+    type_ = op.results[0].type if op.results else None
+    if isinstance(type_, MemoryType) and isinstance(op.layout, AffineMap):
+        yield _Use("the storage", op.layout, len(type_.dims), 0, len(op.storage))
+
+
+def _of_work(op: Operation) -> Iterator[_Use]:
+    assert isinstance(op, MapReducePost)
+    groups: Sequence[tuple[str, Sequence[Value]]] = (
+        ("input", op.inputs),
+        ("seed", op.seeds),
+        ("post", op.posts),
+        ("output", op.outputs),
+    )
+    for name, values in groups:
+        accesses = op.attributes[f"{name}_access"]
+        for place, (value, access) in enumerate(zip(values, accesses, strict=False)):
+            rank = rank_of(value.type)
+            is_value = name == "output" and isinstance(value.type, ScalarType)
+            if rank is not None and not is_value and isinstance(access, Access):
+                yield _Use(f"{name} {place}", access.map, op.rank, len(op.symbols), rank)
+
+
+def _of_call(op: Operation) -> Iterator[_Use]:
+    assert isinstance(op, AtomCall)
+    for place, (value, layout) in enumerate(zip(op.arguments, op.layouts, strict=False)):
+        # A vector is found by its register and the lane.
+        rank = 2 if isinstance(value.type, VectorType) else rank_of(value.type)
+        if rank is not None and isinstance(layout, AffineMap):
+            yield _Use(f"operand {place}", layout, layout.n_dims, 0, rank)
+
+
+_USES: dict[type[Operation], Callable[[Operation], Iterator[_Use]]] = {
+    Reindex: _of_reindex,
+    Remap: _of_remap,
+    MemoryAllocate: _of_memory,
+    MapReducePost: _of_work,
+    AtomCall: _of_call,
+}
+
+
+# Distributions ---------------------------------------------------------------------------------
+
+
+def _spread_faults(subject: Subject) -> Iterator[Fault]:
+    for op, what, spread in _spreads(subject):
+        if not isinstance(spread, Spread):
+            yield Fault(op, f"{what} is {spread!r}", "use a #spread record")
+            continue
+        places = len(spread.participants) + len(spread.fragment)
+        use = _Use(what, spread.placement, places, 0, len(spread.logical))
+        extents = (*spread.logical, *spread.participants, *spread.fragment)
+        if not all(0 <= extent < _EXTENTS for extent in extents):
+            yield Fault(op, f"{what} has the extents {extents}", "use extents of at least 0")
+        elif not _fits(use):
+            yield Fault(op, _found(use), _wanted(use))
+    for alloc in subject.of(Alloc):
+        type_ = alloc.results[0].type if alloc.results else None
+        if not isinstance(alloc.spread, Spread) or not isinstance(type_, BufType):
+            continue
+        if alloc.spread.fragment != type_.shape:
+            yield Fault(
+                alloc,
+                f"the spread has fragments of {alloc.spread.fragment} in a buf of {type_.shape}",
+                "give the buf one element for each place of a fragment",
+            )
+    for work in subject.of(MapReducePost):
+        change = work.repartition
+        if isinstance(change, Repartition) and change.source.logical != change.target.logical:
+            yield Fault(
+                work,
+                f"a value of {change.source.logical} is held as one of {change.target.logical}",
+                "repartition between distributions of one value",
+            )
+
+
+def _spreads(subject: Subject) -> Iterator[tuple[Operation, str, object]]:
+    for alloc in subject.of(Alloc):
+        if alloc.spread is not None:
+            yield alloc, "the spread", alloc.spread
+    for work in subject.of(MapReducePost):
+        change = work.repartition
+        if isinstance(change, Repartition):
+            yield work, "the source", change.source
+            yield work, "the target", change.target
+        elif change is not None:
+            yield work, "the repartition", change
+
+
+def _coverage(subject: Subject) -> Iterator[Fault]:
+    for op, what, spread in _spreads(subject):
+        assert isinstance(spread, Spread), "TN01 holds"
+        for fact in distribution_facts(spread):
+            if not fact.answer.is_proven:
+                text, remedy = _LAWS[fact.law]
+                yield Fault(op, f"{what} {text}: {fact.answer}", remedy)
+    for work in subject.of(MapReducePost):
+        for message, remedy in _cost(work.repartition):
+            yield Fault(work, message, remedy)
+
+
+def _agreement(subject: Subject) -> Iterator[Fault]:
+    """What is held differently from here on goes to storage that is held so."""
+    held: dict[Function, Mapping[Value, Held]] = {}
+    for op in subject.of(MapReducePost):
+        change, function = op.repartition, op.parent_function
+        if not isinstance(change, Repartition) or not op.outputs or function is None:
+            continue
+        if function not in held:
+            held[function] = fresh(Distributions, function).held
+        found = held[function].get(op.outputs[0])
+        if found is None:
+            yield Fault(op, "a repartition goes to storage of the caller", "store what it holds")
+        elif not (answer := lie_alike(found.spread, change.target)).is_proven:
+            yield Fault(
+                op,
+                f"the target of a repartition is not how its buf is held: {answer}",
+                "give the buf the spread of the target",
+            )
+
+
+_LAWS = {
+    "place": ("has places that are not told apart", "give every place coordinates of its own"),
+    "covers": ("leaves elements without a place", "let the placement reach every coordinate"),
+    "once": ("holds an element at several places", "place it once, or say that it is replicated"),
+    "full": ("has places without an element", "place an element there, or say that it is masked"),
+}
+
+
+def _cost(change: object) -> Findings:
+    if isinstance(change, Repartition):
+        found = repartition_cost(change.source, change.target)
+        if found is not None and found != (change.moved, change.kept):
+            yield (
+                f"claims to move {change.moved} elements and keep {change.kept}, and it is "
+                f"{found[0]} and {found[1]}",
+                "state the cost as it is counted",
+            )
+
+
+MAPS_MEET = Rule("TN01", "maps go from and to what they map", _meeting)
+DISTRIBUTION_RULES = (
+    Rule("TN07", "distributed values are held exactly", _coverage),
+    Rule("TN07b", "results lie as their storage is held", _agreement),
+)
