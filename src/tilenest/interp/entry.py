@@ -12,17 +12,38 @@ from typing import Any
 
 import numpy as np
 
-from tilenest.dialects import Launch
+from tilenest.dialects import Call, Launch
 from tilenest.errors import ArgumentTypeError, RankError, ShapeError
+from tilenest.interp import (
+    atomics,
+    atoms,
+    compound,
+    control,
+    machine,
+    memory,
+    phases,
+    scalar,
+    tensor,
+    tile,
+    updates,
+    views,
+)
 from tilenest.interp import exec as structured
-from tilenest.interp import machine, scalar, tensor, tile
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.values import Array, RuntimeValue, Storage, argument_memory, numpy_dtype
 from tilenest.ir import Function, Module, Operation, PointerType, ScalarType, Type, ViewType
 
 HANDLERS: dict[type[Operation], Handler] = {
+    **control.HANDLERS,
     **structured.HANDLERS,
+    **updates.HANDLERS,
+    **compound.HANDLERS,
+    **atoms.HANDLERS,
     **scalar.HANDLERS,
+    **views.HANDLERS,
+    **memory.HANDLERS,
+    **atomics.HANDLERS,
+    **phases.HANDLERS,
     **tile.HANDLERS,
     **tensor.HANDLERS,
     **machine.HANDLERS,
@@ -40,7 +61,7 @@ def interpret(
 
     `shuffle` seeds the order in which independent instances and chunks run and how chunks are cut.
     """
-    chosen = _main(module) if function is None else module.function(function)
+    chosen = _chosen(module, function)
     order = None if shuffle is None else np.random.default_rng(shuffle)
     frame = Frame(module, HANDLERS, order)
     with np.errstate(all="ignore"):
@@ -48,14 +69,29 @@ def interpret(
     return [value[()] if isinstance(value, np.ndarray) else value for value in returned]
 
 
-def _main(module: Module) -> Function:
-    """The first function that no launch names as its body."""
-    bodies = {op.callee for op in module.walk() if isinstance(op, Launch)}
-    return next(function for function in module.functions if function.name not in bodies)
+def _chosen(module: Module, name: str | None) -> Function:
+    """The function of a name; without one, the first that no other one runs."""
+    if not isinstance(module, Module):
+        raise ArgumentTypeError(
+            f"a {type(module).__name__} is interpreted", remedy="pass a module, as tn.parse gives"
+        )
+    run = {op.callee for op in module.walk() if isinstance(op, Launch | Call)}
+    for function in module.functions:
+        if function.name == name or (name is None and function.name not in run):
+            return function
+    wanted = "to begin with" if name is None else f"named {name!r}"
+    raise ArgumentTypeError(
+        f"the module has no function {wanted}",
+        remedy=f"its functions: {', '.join(f.name for f in module.functions) or 'none'}",
+    )
 
 
 def bind(function: Function, arguments: Sequence[Any]) -> list[RuntimeValue]:
     """One run-time value per parameter of the function."""
+    if not isinstance(arguments, Sequence | np.ndarray):
+        raise ArgumentTypeError(
+            f"the arguments are a {type(arguments).__name__}", remedy="pass a list of them"
+        )
     types = [parameter.type for parameter in function.arguments]
     names = [parameter.name or f"argument {i}" for i, parameter in enumerate(function.arguments)]
     values: list[RuntimeValue] = []
@@ -98,11 +134,11 @@ def _bind_view(type_: ViewType, argument: Any, name: str) -> Storage:
         )
     strides = [step // argument.itemsize for step in argument.strides]
     facts = [*zip(type_.shape, argument.shape, strict=True)]
-    # The stride of an axis with at most one element is never used.
+    # The stride of an axis with at most one element is never used, nor any of an empty array.
     facts += [
         (known, given)
         for known, given, extent in zip(type_.strides, strides, argument.shape, strict=True)
-        if extent > 1
+        if extent > 1 and argument.size
     ]
     if any(known is not None and known != given for known, given in facts):
         raise ShapeError(

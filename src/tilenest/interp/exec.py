@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
-from tilenest.dialects import If, Nest, Parallel, Pipeline, Reduce, Return, Serial, Yield
+from tilenest.dialects import If, Nest, Parallel, Pipeline, Reduce, Serial, Yield
 from tilenest.interp.frame import Frame, Handler
+from tilenest.interp.phases import run_in_phases, waits
+from tilenest.interp.updates import Instance, lay_over
 from tilenest.interp.values import Array, RuntimeValue
 from tilenest.ir import Operation
 
@@ -32,17 +35,31 @@ def indices(point: Point) -> list[Array]:
     return [np.asarray(coordinate, np.int64) for coordinate in point]
 
 
-def hand_over(frame: Frame, op: Return | Yield) -> list[RuntimeValue]:
+def hand_over(frame: Frame, op: Yield) -> list[RuntimeValue]:
     return [frame.values[value] for value in op.values]
 
 
 def parallel(frame: Frame, op: Parallel) -> list[RuntimeValue]:
+    """Instances in a drawn order; what they patch is laid over in the order of the domain."""
     domain = points(frame, op)
+    visits = list(range(len(domain)))
     if frame.order is not None:
-        frame.order.shuffle(domain)
-    for point in domain:
-        frame.run(op.body, indices(point))
-    return []
+        frame.order.shuffle(visits)
+    entry = [frame.values[value] for value in op.initial]
+    patched: dict[int, Instance] = {}
+
+    def run(visit: int, own: Frame) -> None:
+        updates = own.run(op.body, [*indices(domain[visit]), *entry])
+        patched[visit] = Instance(domain[visit], updates)
+
+    if waits(op.body):
+        run_in_phases([partial(run, visit, frame.copy()) for visit in visits])
+    else:
+        for visit in visits:
+            run(visit, frame)
+    if not op.results:
+        return []
+    return lay_over(entry, [patched[visit] for visit in range(len(domain))])
 
 
 def serial(frame: Frame, op: Serial) -> Sequence[RuntimeValue]:
@@ -79,7 +96,6 @@ def conditional(frame: Frame, op: If) -> Sequence[RuntimeValue]:
 
 
 HANDLERS: dict[type[Operation], Handler] = {
-    Return: hand_over,
     Yield: hand_over,
     Parallel: parallel,
     Serial: serial,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,10 @@ from tilenest.errors import InternalError, TileError
 from tilenest.interp.values import (
     Array,
     Pointer,
+    Remapped,
     RuntimeValue,
     Storage,
+    View,
     numpy_dtype,
     shape_of,
 )
@@ -33,14 +35,24 @@ class Frame:
     module: Module
     handlers: Mapping[type[Operation], Handler]
     order: np.random.Generator | None = None
+    following: Block | None = None
+    """The block a branch goes on with, until that one runs."""
     lifted: bool = False
     """Inside a scalar region: a scalar is an array of all its instances."""
     values: dict[Value, RuntimeValue] = field(default_factory=dict)
 
+    def copy(self) -> Frame:
+        """A frame that knows the same values, and keeps to itself what it computes further."""
+        return replace(self, values=dict(self.values))
+
     def run(self, block: Block, arguments: Sequence[RuntimeValue]) -> Sequence[RuntimeValue]:
-        """Run a block; its terminator's values."""
-        self.values.update(zip(block.arguments, arguments, strict=True))
-        return self.run_operations(block.operations)
+        """Run a block, and those it goes on with; the last terminator's values."""
+        going_on: Block | None = block
+        while going_on is not None:
+            self.values.update(zip(going_on.arguments, arguments, strict=True))
+            arguments = self.run_operations(going_on.operations)
+            going_on, self.following = self.following, None
+        return arguments
 
     def run_lifted(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
         """Run a scalar region on arrays that broadcast with each other."""
@@ -99,9 +111,15 @@ class Frame:
         return [int(self.array(value)) for value in values]
 
     def storage(self, value: Value) -> Storage:
-        """A view or buf."""
+        """A buf, or a view of storage itself."""
         found = self.values[value]
         assert isinstance(found, Storage), value
+        return found
+
+    def view(self, value: Value) -> View:
+        """Any view."""
+        found = self.values[value]
+        assert isinstance(found, Storage | Remapped), value
         return found
 
     def pointer(self, value: Value) -> Pointer:

@@ -15,7 +15,19 @@ from typing import Any
 import numpy as np
 
 from tilenest.interp.values import Array
-from tilenest.layouts import Add, AffineMap, Const, DimRef, FloorDiv, IndexExpr, Mod, Mul, Sym
+from tilenest.layouts import (
+    Add,
+    AffineMap,
+    BitExpr,
+    Const,
+    DimRef,
+    FloorDiv,
+    IndexExpr,
+    Mod,
+    Mul,
+    ShiftLeft,
+    Sym,
+)
 
 
 def open_grid(extents: Sequence[int]) -> list[Array]:
@@ -29,13 +41,17 @@ def open_grid(extents: Sequence[int]) -> list[Array]:
 
 
 def coordinates(map_: AffineMap, grid: Sequence[Array], symbols: Sequence[int]) -> list[Array]:
-    """The map's results over the grid."""
-    sizes = [max(axis.size, 1) for axis in grid]
+    """The map's results over the grid, or at any other arrays of coordinates."""
+    sizes = [_largest(axis) for axis in grid]
     result = []
     for expr in map_.results:
         dtype = np.int64 if _magnitude(expr, sizes, symbols) < 1 << 62 else np.object_
         result.append(_evaluate(expr, grid, symbols, np.dtype(dtype)))
     return result
+
+
+def _largest(axis: Array) -> int:
+    return max(1, abs(int(axis.min())), abs(int(axis.max()))) if axis.size else 1
 
 
 def inside(places: Sequence[Array], shape: Sequence[int], rank: int) -> Array:
@@ -85,13 +101,18 @@ def _magnitude(expr: IndexExpr, sizes: Sequence[int], symbols: Sequence[int]) ->
             )
         case FloorDiv(left, right) | Mod(left, right):
             return max(_magnitude(left, sizes, symbols), _magnitude(right, sizes, symbols))
+        case ShiftLeft():
+            return 1 << 62
+        case BitExpr():
+            parts = [_magnitude(part, sizes, symbols) for part in (expr.left, expr.right)]
+            return 2 * max(*parts, 1)
     raise AssertionError(expr)
 
 
 def _evaluate(
     expr: IndexExpr, grid: Sequence[Array], symbols: Sequence[int], dtype: np.dtype[Any]
 ) -> Array:
-    ones = (1,) * len(grid)
+    ones = (1,) * max((axis.ndim for axis in grid), default=0)
     match expr:
         case Const(value):
             return np.full(ones, value, dtype)
@@ -112,4 +133,7 @@ def _evaluate(
             by = np.where(divides, divisor, 1)
             result = dividend // by if isinstance(expr, FloorDiv) else dividend % by
             return np.where(divides, result, 0)
+        case BitExpr():
+            pair = [_evaluate(p, grid, symbols, np.dtype(object)) for p in (expr.left, expr.right)]
+            return np.asarray(np.frompyfunc(expr.value_of, 2, 1)(*pair)).astype(dtype)
     raise AssertionError(expr)

@@ -14,25 +14,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilenest.dialects import (
-    Branch,
+    AddressLoad,
+    AddressStore,
     Check,
     For,
     Gather,
     LaneMask,
     Lanes,
     Launch,
+    LoopIf,
     LoopYield,
-    MemoryLoad,
-    MemoryStore,
     Offset,
-    ReduceLanes,
     Scatter,
     Splat,
-    Transpose,
 )
 from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.frame import Frame, Handler
-from tilenest.interp.functions import apply, cast
+from tilenest.interp.functions import cast
 from tilenest.interp.values import (
     Array,
     Pointer,
@@ -64,7 +62,7 @@ def loop(frame: Frame, op: For) -> Sequence[RuntimeValue]:
     return states
 
 
-def branch(frame: Frame, op: Branch) -> Sequence[RuntimeValue]:
+def branch(frame: Frame, op: LoopIf) -> Sequence[RuntimeValue]:
     taken = op.regions[0 if frame.array(op.condition) else 1]
     return frame.run(taken.block, [])
 
@@ -111,14 +109,14 @@ def check(frame: Frame, op: Check) -> list[RuntimeValue]:
     )
 
 
-def load(frame: Frame, op: MemoryLoad) -> list[Array]:
+def load(frame: Frame, op: AddressLoad) -> list[Array]:
     pointer = frame.pointer(op.pointer)
     _demand_alignment(pointer, op.align, op.NAME)
     shape = shape_of(op.result.type)
     return [_fetch(frame, op, pointer, _contiguous(op.result, shape), shape)]
 
 
-def store(frame: Frame, op: MemoryStore) -> list[Array]:
+def store(frame: Frame, op: AddressStore) -> list[Array]:
     pointer = frame.pointer(op.pointer)
     _demand_alignment(pointer, op.align, op.NAME)
     value = frame.array(op.value)
@@ -147,7 +145,7 @@ def _contiguous(value: Value, shape: tuple[int, ...]) -> Array:
 
 def _fetch(
     frame: Frame,
-    op: MemoryLoad | Gather,
+    op: AddressLoad | Gather,
     pointer: Pointer,
     steps: Array,
     shape: tuple[int, ...],
@@ -168,7 +166,7 @@ def _fetch(
 
 
 def _put(
-    frame: Frame, op: MemoryStore | Scatter, pointer: Pointer, steps: Array, value: Array
+    frame: Frame, op: AddressStore | Scatter, pointer: Pointer, steps: Array, value: Array
 ) -> None:
     active = np.broadcast_to(_mask(frame, op.mask), value.shape)
     touched = _touch(pointer, steps[active], value.itemsize, op.NAME)
@@ -214,34 +212,18 @@ def lane_mask(frame: Frame, op: LaneMask) -> list[Array]:
     return [np.arange(shape_of(op.result.type)[0]) < frame.integer(op.count)]
 
 
-def reduce_lanes(frame: Frame, op: ReduceLanes) -> list[Array]:
-    lanes = frame.array(op.value)
-    dtype = element_dtype(op.value.type)
-    while lanes.size > 1:
-        half = lanes.size // 2
-        lanes = apply(op.function, dtype, [lanes[:half], lanes[half:]])
-    return [lanes.reshape(())]
-
-
-def transpose(frame: Frame, op: Transpose) -> list[Array]:
-    square = np.stack([frame.array(row) for row in op.rows])
-    return list(np.ascontiguousarray(square.T))
-
-
 HANDLERS: dict[type[Operation], Handler] = {
     LoopYield: hand_over,
     For: loop,
-    Branch: branch,
+    LoopIf: branch,
     Launch: launch,
     Offset: offset,
     Check: check,
-    MemoryLoad: load,
-    MemoryStore: store,
+    AddressLoad: load,
+    AddressStore: store,
     Gather: gather,
     Scatter: scatter,
     Splat: splat,
     Lanes: lanes,
     LaneMask: lane_mask,
-    ReduceLanes: reduce_lanes,
-    Transpose: transpose,
 }

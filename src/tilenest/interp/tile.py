@@ -12,13 +12,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilenest.dialects import Extent, Load, Map, Mma, Reindex, Store, Stride
+from tilenest.dialects import Atomic, Load, Map, Mma, Reindex, Store
 from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.functions import cast
 from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at
 from tilenest.interp.rounding import fused_multiply_add
-from tilenest.interp.values import Array, Storage, dims_of, spread
+from tilenest.interp.values import Array, Storage, View, dims_of, spread
+from tilenest.interp.views import read, write
 from tilenest.ir import Operation, Value, element_dtype
 from tilenest.layouts import Dim
 from tilenest.records import record
@@ -26,9 +27,9 @@ from tilenest.records import record
 
 @record
 class Window:
-    """A box of a storage: where its elements lie in the tile and in the array."""
+    """A box of a view: where its elements lie in the tile and in the array."""
 
-    storage: Storage
+    view: View
     origins: tuple[int, ...]
     extents: tuple[int, ...]
 
@@ -36,9 +37,7 @@ class Window:
     def overlap(self) -> list[tuple[int, int]]:
         """Per axis the range of tile coordinates that are inside."""
         ranges = []
-        for origin, extent, size in zip(
-            self.origins, self.extents, self.storage.array.shape, strict=True
-        ):
+        for origin, extent, size in zip(self.origins, self.extents, self.view.shape, strict=True):
             start = min(max(0, -origin), extent)
             ranges.append((start, max(start, min(extent, size - origin))))
         return ranges
@@ -54,6 +53,35 @@ class Window:
             for (start, stop), origin in zip(self.overlap, self.origins, strict=True)
         )
 
+    @property
+    def places(self) -> list[Array]:
+        """The coordinates of every element, along their axes, as unbounded integers."""
+        grid = open_grid(self.extents)
+        return [
+            axis.astype(np.object_) + origin
+            for axis, origin in zip(grid, self.origins, strict=True)
+        ]
+
+    def read(self, outside: Array) -> Array:
+        """A copy of the elements, `outside` where there are none."""
+        if isinstance(self.view, Storage):
+            result = np.array(np.broadcast_to(outside, self.extents))
+            result[self.in_tile] = self.view.array[self.in_array]
+            return result
+        found = read(self.view, self.places, len(self.extents), outside)
+        return np.array(np.broadcast_to(found, self.extents))
+
+    def write(self, value: Array, chosen: Array) -> None:
+        """Write the elements that are chosen."""
+        if not isinstance(self.view, Storage):
+            write(self.view, self.places, np.broadcast_to(chosen, self.extents), value)
+            return
+        np.copyto(
+            self.view.array[self.in_array],
+            np.broadcast_to(value, self.extents)[self.in_tile],
+            where=np.broadcast_to(chosen, self.extents)[self.in_tile],
+        )
+
     def refuse_outside(self, mask: Array | None, action: str, bounds: str) -> None:
         """Raise when an element that is asked for lies outside."""
         outside = np.ones(self.extents, np.bool_)
@@ -65,35 +93,25 @@ class Window:
             raise self._error(at, action, bounds)
 
     def _error(self, at: Sequence[int], action: str, bounds: str) -> OutOfBounds:
-        shape = self.storage.array.shape
+        shape = self.view.shape
         place = [origin + step for origin, step in zip(self.origins, at, strict=True)]
         axis = next(i for i, size in enumerate(shape) if not 0 <= place[i] < size)
         return OutOfBounds(
-            f"{action} of {self.storage.name} at index {tuple(place)}: axis {axis} has extent "
+            f"{action} of {self.view.name} at index {tuple(place)}: axis {axis} has extent "
             f'{shape[axis]}, the index is {place[axis]} (bounds="{bounds}")',
             remedy='keep the access inside, mask it, or use bounds="zero"',
         )
 
 
-def extent(frame: Frame, op: Extent) -> list[Array]:
-    return [np.asarray(frame.storage(op.view).array.shape[op.axis], np.int64)]
-
-
-def stride(frame: Frame, op: Stride) -> list[Array]:
-    array = frame.storage(op.view).array
-    return [np.asarray(array.strides[op.axis] // array.itemsize, np.int64)]
-
-
 def load(frame: Frame, op: Load) -> list[Array]:
     dims = dims_of(op.result.type)
-    window = _window(frame, op, dims)
-    mask = _spread(frame, op.mask, dims, window)
+    window = window_of(frame, op, dims)
+    mask = spread_over(frame, op.mask, dims, window)
     if op.bounds != "zero":
         window.refuse_outside(mask, "load", op.bounds)
-    other = _spread(frame, op.other, dims, window)
-    outside = np.zeros((), window.storage.array.dtype) if other is None else other
-    result = np.array(np.broadcast_to(outside, window.extents))
-    result[window.in_tile] = window.storage.array[window.in_array]
+    other = spread_over(frame, op.other, dims, window)
+    outside = np.zeros((), window.view.dtype) if other is None else other
+    result = window.read(outside)
     if mask is not None:
         result = np.where(mask, result, outside)
     return [result.reshape([dim.extent for dim in dims])]
@@ -101,30 +119,25 @@ def load(frame: Frame, op: Load) -> list[Array]:
 
 def store(frame: Frame, op: Store) -> list[Array]:
     dims = op.dims
-    window = _window(frame, op, dims)
-    mask = _spread(frame, op.mask, dims, window)
+    window = window_of(frame, op, dims)
+    mask = spread_over(frame, op.mask, dims, window)
     if op.bounds != "zero":
         window.refuse_outside(mask, "store", op.bounds)
-    value = _spread(frame, op.value, dims, window)
+    value = spread_over(frame, op.value, dims, window)
     assert value is not None
-    if value.dtype != window.storage.array.dtype:
-        raise InternalError(f"{value.dtype} is stored to {window.storage.array.dtype}")
-    chosen = np.ones((), np.bool_) if mask is None else mask
-    np.copyto(
-        window.storage.array[window.in_array],
-        np.broadcast_to(value, window.extents)[window.in_tile],
-        where=np.broadcast_to(chosen, window.extents)[window.in_tile],
-    )
+    if value.dtype != window.view.dtype:
+        raise InternalError(f"{value.dtype} is stored to {window.view.dtype}")
+    window.write(value, np.ones((), np.bool_) if mask is None else mask)
     return []
 
 
-def _window(frame: Frame, op: Load | Store, dims: tuple[Dim, ...]) -> Window:
+def window_of(frame: Frame, op: Load | Store | Atomic, dims: tuple[Dim, ...]) -> Window:
     origins = tuple(frame.integers(op.origins))
     extents = tuple(dim.extent for dim in dims) or (1,) * len(origins)
-    return Window(frame.storage(op.view), origins, extents)
+    return Window(frame.view(op.view), origins, extents)
 
 
-def _spread(
+def spread_over(
     frame: Frame, value: Value | None, dims: tuple[Dim, ...], window: Window
 ) -> Array | None:
     """An optional operand, broadcastable over the window."""
@@ -180,8 +193,6 @@ def mma(frame: Frame, op: Mma) -> list[Array]:
 
 
 HANDLERS: dict[type[Operation], Handler] = {
-    Extent: extent,
-    Stride: stride,
     Load: load,
     Store: store,
     Map: map_elements,

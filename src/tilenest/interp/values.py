@@ -1,19 +1,22 @@
 """What the values of the IR are at run time: NumPy arrays, storage and pointers.
 
 In: types of the IR and the caller's arrays. Out: a scalar, tile or vector is an array (rank 0 for a
-scalar), a view or buf is a `Storage`, an address is a `Pointer` into a `Memory` that knows which of
-its bytes may be touched. Whatever was never written is poison: bytes of ones, a NaN in every float.
+scalar), a view or buf is a `Storage` or `Remapped`, an address is a `Pointer` into a `Memory` that
+knows which of its bytes may be touched. Whatever was never written is poison: bytes of ones, a NaN
+in every float.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from tilenest.dialects import MemoryAllocate, Remap
 from tilenest.ir import (
     DType,
     ScalarType,
@@ -67,6 +70,32 @@ class Storage:
     array: Array
     name: str
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.array.dtype
+
+
+@record(eq=False)
+class Remapped:
+    """A view of a view: element d is `below` at map(d; symbols), where there is one."""
+
+    below: Storage | Remapped
+    op: Remap
+    symbols: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        return self.below.name
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.below.dtype
+
 
 @record(eq=False)
 class Memory:
@@ -90,7 +119,67 @@ class Pointer:
         return self.memory.address + self.offset
 
 
-RuntimeValue = Array | Storage | Pointer
+View = Storage | Remapped
+
+
+@dataclass(slots=True, eq=False)
+class MemoryObject:
+    """An explicit memory: its storage, and how many stores there were."""
+
+    array: Array
+    op: MemoryAllocate
+    version: int = 0
+
+
+@record
+class State:
+    """What a memory holds after so many stores."""
+
+    memory: MemoryObject
+    version: int
+
+
+@record(eq=False)
+class TupleValue:
+    """A tuple."""
+
+    items: tuple[RuntimeValue, ...]
+
+
+@record(eq=False)
+class Borrowed:
+    """An array of the regions of a tile, or of a view from `origins` on."""
+
+    whole: Array | View
+    origins: tuple[int, ...]
+
+
+@record(eq=False)
+class Slots:
+    """An array that is being filled: the slots set so far."""
+
+    tiles: Mapping[tuple[int, ...], Array]
+
+
+@record(eq=False)
+class Token:
+    """A step of an atom's protocol."""
+
+
+@record(eq=False)
+class Update:
+    """A patch that an instance laid over a value: what, where, on which condition."""
+
+    result: int
+    combine: str | None
+    payload: Array
+    origins: tuple[int, ...]
+    predicate: Array
+
+
+RuntimeValue = (
+    Array | View | Pointer | MemoryObject | State | TupleValue | Borrowed | Slots | Token | Update
+)
 
 
 def numpy_dtype(dtype: DType) -> np.dtype[Any]:

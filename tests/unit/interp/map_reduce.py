@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tests.unit.interp.programs import Program, blank
-from tilenest.dialects import Access, MapReducePost, ResultSpec
+from tilenest.dialects import Access, MapReducePost, ResultSpec, contract_of
 from tilenest.ir import INDEX, DType, ScalarType, TileType, Value, float32
 from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
 
@@ -91,5 +91,7 @@ def last_state(state: Value) -> Value:
     return state
 
 
-def fold(dims: tuple[int, ...], policy: str = "fold_left", **fields: Any) -> ResultSpec:
-    return ResultSpec(dims, policy, **fields)
+def fold(
+    dims: tuple[int, ...], policy: str = "fold_left", merge: str | None = None, **fields: Any
+) -> ResultSpec:
+    return ResultSpec(dims, contract_of(policy, merge), **fields)

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from tests.unit.interp.programs import Program, blank, view
-from tilenest.dialects import If, Load, Nest, Parallel, Pipeline, Reduce, Serial, Store
+from tilenest.dialects import If, Load, Nest, Parallel, Pipeline, Reduce, Serial, Store, contract_of
 from tilenest.ir import BOOL, INDEX, ScalarType, Value, float32
 
 F32 = ScalarType(float32)
 POLICIES = ["unordered_tree", "ordered_tree", "fold_left", "fold_right"]
 
 
-def visits(kind: type[Nest], domain: list[int | tuple[int, int, int]], **fields: str) -> list[int]:
+def visits(
+    kind: type[Nest], domain: list[int | tuple[int, int, int]], **fields: object
+) -> list[int]:
     """The indices in the order of the visits, as decimal digits of a carried number."""
     program = Program()
     nest = program.nest(kind, domain, [program.constant(0)], **fields)
@@ -34,8 +36,26 @@ def test_serial_runs_in_lexicographic_order() -> None:
 
 
 def test_fold_right_visits_in_reverse() -> None:
-    assert visits(Reduce, [(1, 3, 1), (4, 6, 1)], policy="fold_left") == [1, 4, 1, 5, 2, 4, 2, 5]
-    assert visits(Reduce, [(1, 3, 1), (4, 6, 1)], policy="fold_right") == [2, 5, 2, 4, 1, 5, 1, 4]
+    assert visits(Reduce, [(1, 3, 1), (4, 6, 1)], contract=contract_of("fold_left")) == [
+        1,
+        4,
+        1,
+        5,
+        2,
+        4,
+        2,
+        5,
+    ]
+    assert visits(Reduce, [(1, 3, 1), (4, 6, 1)], contract=contract_of("fold_right")) == [
+        2,
+        5,
+        2,
+        4,
+        1,
+        5,
+        1,
+        4,
+    ]
 
 
 @pytest.mark.parametrize("kind", [Serial, Reduce])
@@ -61,7 +81,7 @@ def reduction(name: str, policy: str, element_left: bool) -> Program:
     """(view, seed) -> the fold of the view's elements."""
     program = Program(view(float32, 1), F32)
     a, seed = program.arguments
-    nest = program.nest(Reduce, [3], [seed], policy=policy)
+    nest = program.nest(Reduce, [3], [seed], contract=contract_of(policy))
     with program.inside(nest) as (i, state):
         x = program.value(Load(view=a, origins=[i], result_types=[F32]))
         program.yields(program.apply(name, *((x, state) if element_left else (state, x))))

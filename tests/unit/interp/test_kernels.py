@@ -23,6 +23,7 @@ from tilenest.interp.entry import HANDLERS
 from tilenest.interp.values import Array
 from tilenest.ir import (
     INDEX,
+    Module,
     Operation,
     ScalarType,
     Value,
@@ -208,6 +209,21 @@ def test_a_unit_extent_has_no_stride_to_match() -> None:
     fixed = ViewType(float32, (1, 3), (3, 1))
     array = np.lib.stride_tricks.as_strided(np.zeros(3, np.float32), (1, 3), (400, 4))
     assert loader(fixed).run(array) == []
+
+
+def test_an_empty_array_has_no_strides_to_match() -> None:
+    fixed = ViewType(float32, (None, 3), (None, 1))
+    array = np.lib.stride_tricks.as_strided(np.zeros(1, np.float32), (0, 3), (0, 0))
+    assert loader(fixed).run(array) == []
+
+
+def test_what_is_no_program_is_refused() -> None:
+    with pytest.raises(ArgumentTypeError, match="a str is interpreted"):
+        interpret("func", [])  # type: ignore[arg-type]  # that is the mistake
+    with pytest.raises(ArgumentTypeError, match="no function to begin with"):
+        interpret(Module(), [])
+    with pytest.raises(ArgumentTypeError, match="no function named 'g'"):
+        interpret(Module(), [], function="g")
 
 
 def test_a_function_may_be_chosen_by_name() -> None:

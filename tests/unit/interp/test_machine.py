@@ -11,18 +11,18 @@ import pytest
 
 from tests.unit.interp.programs import Program, blank
 from tilenest.dialects import (
-    Branch,
+    AddressLoad,
+    AddressStore,
+    AtomCall,
     Check,
     For,
     Gather,
     LaneMask,
     Lanes,
     Launch,
+    LoopIf,
     LoopYield,
-    MemoryLoad,
-    MemoryStore,
     Offset,
-    ReduceLanes,
     Scatter,
     Splat,
 )
@@ -30,6 +30,7 @@ from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.values import numpy_dtype
 from tilenest.ir import (
     BOOL,
+    COMBINE,
     INDEX,
     POINTER,
     DType,
@@ -46,6 +47,7 @@ from tilenest.ir import (
     int8,
     int32,
 )
+from tilenest.machine import LANE_REDUCTIONS
 
 F32 = ScalarType(float32)
 VIEW = (POINTER, INDEX, INDEX)
@@ -62,11 +64,16 @@ def moved(program: Program, pointer: Value, by: Value, scale: int = 4, constant:
 
 
 def read(program: Program, pointer: Value, type_: Any, align: int = 4, **fields: Any) -> Value:
-    return program.value(MemoryLoad(pointer=pointer, align=align, result_types=[type_], **fields))
+    return program.value(AddressLoad(pointer=pointer, align=align, result_types=[type_], **fields))
 
 
 def write(program: Program, value: Value, pointer: Value, align: int = 4, **fields: Any) -> None:
-    program.add(MemoryStore(value=value, pointer=pointer, align=align, **fields))
+    program.add(AddressStore(value=value, pointer=pointer, align=align, **fields))
+
+
+def reduction(merge: str, value: Value, type_: ScalarType) -> AtomCall:
+    atom, semantic = LANE_REDUCTIONS[merge], COMBINE + merge
+    return AtomCall(arguments=[value], atom=atom, semantic=semantic, result_types=[type_])
 
 
 def lane_mask(program: Program, count: Value, width: int = 8) -> Value:
@@ -286,8 +293,8 @@ def test_lane_operations() -> None:
     total = program.apply("add", splat, numbers)
     wins = program.apply("gt", total, program.constant(4.0, lanes(float32, 4)))
     chosen = program.apply("where", wins, total, program.constant(0.0, lanes(float32, 4)))
-    summed = program.value(ReduceLanes(value=chosen, function="add", result_types=[F32]))
-    any_ = program.value(ReduceLanes(value=wins, function="or", result_types=[BOOL]))
+    summed = program.value(reduction("add", chosen, F32))
+    any_ = program.value(reduction("or", wins, BOOL))
     program.finish(total, chosen, summed, any_)
     first, second, third, fourth = program.run(2.5)
     assert first.tolist() == [2.5, 3.5, 4.5, 5.5]
@@ -298,7 +305,7 @@ def test_lane_operations() -> None:
 def test_lanes_are_reduced_by_halving() -> None:
     program = Program(*VIEW)
     vector = read(program, program.arguments[0], lanes(float32, 4))
-    total = ReduceLanes(value=vector, function="add", result_types=[F32])
+    total = reduction("add", vector, F32)
     program.finish(program.value(total))
     # (big + -big) + (1 + 1); from the left the ones would be lost.
     assert program.run(np.array([2.0**25, 1, -(2.0**25), 1], np.float32)) == [2]
@@ -315,7 +322,7 @@ def test_loops_carry_states_and_branches_choose() -> None:
     program.add(loop)
     with program.inside(loop) as (i, state):
         large = program.apply("gt", i, two)
-        branch = Branch(condition=large, result_types=[F32], regions=[blank(), blank()])
+        branch = LoopIf(condition=large, result_types=[F32], regions=[blank(), blank()])
         program.add(branch)
         for region, factor in enumerate((10.0, 2.0)):
             with program.inside(branch, region):
@@ -351,7 +358,7 @@ def dot(program: Program, pointers: Sequence[Value], count: Value, width: int) -
             for side in pointers
         )
         program.add(LoopYield(values=[program.apply("fma", x, y, total)]))
-    return program.value(ReduceLanes(value=loop.result, function="add", result_types=[F32]))
+    return program.value(reduction("add", loop.result, F32))
 
 
 @pytest.mark.parametrize("width", [1, 4, 16])
