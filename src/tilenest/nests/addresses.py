@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from tilenest.dialects import (
     Access,
+    AddressLoad,
+    AddressStore,
     Gather,
     LaneMask,
-    MemoryLoad,
-    MemoryStore,
     Offset,
     Scatter,
 )
@@ -86,8 +86,8 @@ class MemoryAccess:
         """Write at `place`; `mask` joins the bounds mask."""
         address, slots, emitter = place.address, self.slots, self.emitter
         mask = emitter.both(self.bounds_mask(place), mask, slots.lanes)
-        if not any(slots.has_lane(expr) for expr in place.coordinates):
-            assert not lanes_of(value), "a vector written to one element"
+        spread = lanes_of(value) or (mask is not None and lanes_of(mask))
+        if not spread and not any(slots.has_lane(expr) for expr in place.coordinates):
             self._write(value, self.pointer(address, place.coordinates), mask, address.dtype)
             return
         value = emitter.spread(value, slots.lanes)
@@ -109,13 +109,13 @@ class MemoryAccess:
 
     def _write(self, value: Value, pointer: Value, mask: Value | None, dtype: DType) -> None:
         self.emitter.builder.insert(
-            MemoryStore(value=value, pointer=pointer, mask=mask, align=dtype.bytes)
+            AddressStore(value=value, pointer=pointer, mask=mask, align=dtype.bytes)
         )
 
     def _contiguous(self, place: Place, pointer: Value, mask: Value | None, lanes: int) -> Value:
         dtype = place.address.dtype
         return self.emitter.emit(
-            MemoryLoad(
+            AddressLoad(
                 pointer=pointer,
                 mask=mask,
                 otherwise=self._fill(place, mask, lanes),

@@ -4,18 +4,19 @@ Loops are opened outermost first. A dim's first loop runs over its extent in who
 the steps of its later loops, then on masked lanes; unrolled and vector loops become copies of the
 body. The first folded loop opens the accumulators: one per copy of the kept loops inside it, and
 partial ones where lanes or copies split a folded dim, which meet the seed in a fixed tree.
-What a schedule must be for that, the verifier's rules OP38 and OP40 to OP43 say."""
+What a schedule must be for that, the verifier's rules TN09b, TN09c and OP40 to OP43 say."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tilenest.dialects import Loop
+from tilenest.dialects import Loop, identity_of
 from tilenest.ir import DType, Value, element_dtype
 from tilenest.layouts import IndexExpr
+from tilenest.nests.atoms import call_atom
 from tilenest.nests.emitter import Index, lane_type, lanes_of
 from tilenest.nests.fold_shape import FoldShape, Key
-from tilenest.nests.folds import combine, identity_of
+from tilenest.nests.folds import combine
 from tilenest.nests.frame import NestFrame
 from tilenest.nests.guards import CheckedAxis, inside_guard
 from tilenest.nests.lanes import apply_function, evaluate
@@ -193,7 +194,7 @@ class NestBuilder(NestFrame):
         merge = self.op.spec(result).merge
         if fold.is_partial:
             assert merge is not None
-            total = combine(merge, parts, self.emitter)
+            total = combine(merge, parts, self.atoms.get(result), self.emitter)
             value = apply_function(merge, [self.read("seed", folded), total], self.emitter)
         first = sum(self.op.spec(r).posts for r in self.op.folded_results[:folded])
         count = self.op.spec(result).posts
@@ -260,7 +261,9 @@ class NestBuilder(NestFrame):
         for row in range(tile):
             with self.tile(loop, origin + row, 1):
                 rows.append(self.emitter.spread(self.evaluate([])[0], lanes))
-        columns = self.emitter.transpose(rows, lanes)
+        # Rows that are missing are zero.
+        missing = [self.emitter.constant(0, rows[0].type)] * (lanes - tile)
+        columns = call_atom(self.atoms[0], [*rows, *missing], self.emitter)
         across = self.slots.without_lane(self.origins[along])
         mask = None if tile == lanes else self.memory.lane_mask(tile)
         saved = self.origins[along], self.origins[loop.dim]

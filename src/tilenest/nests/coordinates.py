@@ -6,10 +6,12 @@ layouts vanish."""
 
 from __future__ import annotations
 
+from tilenest.analysis import BIT_FUNCTIONS
 from tilenest.dialects import Lanes
 from tilenest.ir import Value, VectorType, index
 from tilenest.layouts import (
     Add,
+    BitExpr,
     Const,
     DimRef,
     FloorDiv,
@@ -117,6 +119,9 @@ class Coordinates:
                 return emitter.floor_divide(self.emit(left), self.emit(right))
             case Mod(left, right):
                 return emitter.remainder(self.emit(left), self.emit(right))
+            case BitExpr():
+                parts = [emitter.value(self.emit(part)) for part in (expr.left, expr.right)]
+                return emitter.apply(BIT_FUNCTIONS[type(expr)], *parts)
         raise AssertionError(f"unknown index expression {expr}")
 
     def emit_lanes(self, expr: IndexExpr) -> Value:
@@ -138,6 +143,8 @@ class Coordinates:
                 return self._emit_pair("floordiv", left, right)
             case Mod(left, right):
                 return self._emit_pair("mod", left, right)
+            case BitExpr():
+                return self._emit_pair(BIT_FUNCTIONS[type(expr)], expr.left, expr.right)
         raise AssertionError(f"unknown index expression {expr}")
 
     def _emit_pair(self, function: str, left: IndexExpr, right: IndexExpr) -> Value:

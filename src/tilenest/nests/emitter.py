@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tilenest.dialects import Apply, Branch, Constant, For, LoopYield, Splat, Transpose
+from tilenest.dialects import Apply, Constant, For, LoopIf, LoopYield, Splat
 from tilenest.ir import (
     BOOL,
     INDEX,
@@ -138,14 +138,6 @@ class Emitter:
             a, b = self.spread(a, lanes), self.spread(b, lanes)
         return self.apply("and", a, b)
 
-    def transpose(self, rows: Sequence[Value], lanes: int) -> list[Value]:
-        """The columns of a square whose missing rows are zero."""
-        type_ = rows[0].type
-        zero = self.constant(0, type_)
-        square = [*rows, *[zero] * (lanes - len(rows))]
-        op = self.builder.insert(Transpose(rows=square, result_types=[type_] * lanes))
-        return list(op.results)
-
     # Regions ---------------------------------------------------------------------------------
 
     @contextmanager
@@ -190,7 +182,7 @@ class Emitter:
         otherwise: Callable[[], Sequence[Value]],
     ) -> list[Value]:
         """Run one of two emitters; the values they return (of these types) are the results."""
-        op = Branch(
+        op = LoopIf(
             condition=condition, result_types=types, regions=[new_region([]), new_region([])]
         )
         self.builder.insert(op)

@@ -16,6 +16,7 @@ from tilenest.dialects import Access, Loop, MapReducePost
 from tilenest.ir import INDEX, Operation, ScalarType, Value
 from tilenest.layouts import Const, DimRef, IndexExpr, Interval
 from tilenest.nests.addresses import Address, MemoryAccess, Place
+from tilenest.nests.atoms import placed_atoms
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Emitter, Index
 from tilenest.nests.fold_shape import Key, folded_dims
@@ -53,6 +54,7 @@ class NestFrame:
         self.emitter = emitter
         self.environment = environment
         self.loops: tuple[Loop, ...] = op.schedule().loops
+        self.atoms = placed_atoms(op)
         self.slots = Coordinates(emitter)
         self.memory = MemoryAccess(emitter, self.slots)
         self.symbols = [self.symbol(value) for value in op.symbols]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from tilenest.analysis import counts_to_extent
+from tilenest.analysis import is_inside, ranges_of
 from tilenest.dialects import MapReducePost
 from tilenest.ir import Value
-from tilenest.layouts import Const, DimRef, IndexExpr, Sym
+from tilenest.layouts import IndexExpr
 from tilenest.nests.addresses import Address
 from tilenest.nests.coordinates import Coordinates
 from tilenest.nests.emitter import Index
@@ -47,14 +47,16 @@ def inside_guard(
         for size, extent in zip(sizes, op.extents, strict=True)
     ]
     corners = origins, [origin + last for origin, last in zip(origins, lasts, strict=True)]
+    ranges = ranges_of(op.extents, op.symbols)
     proven: list[CheckedAxis] = []
     guarded: list[CheckedAxis] = []
     conditions: dict[tuple[str, IndexExpr, Index], None] = {}
     for group, position, address in _checked_reads(op, memory_of):
         results = op.access(group, position).map.results
         value: Value = getattr(op, READ_GROUPS[group])[position]
+        inside = is_inside(op.access(group, position), value, ranges, op.symbols)
         for axis, (expr, extent) in enumerate(zip(results, address.extents, strict=True)):
-            if _counts_to_extent(op, expr, value, axis):
+            if inside[axis]:
                 proven.append((group, position, axis))
                 continue
             found = _axis_conditions(expr, extent, corners, symbols, slots)
@@ -72,13 +74,6 @@ def _conjunction(
         part = slots.emitter.compare(function, slots.emit(expr), bound)
         condition = slots.emitter.both(condition, part, 0)
     return condition
-
-
-def _counts_to_extent(op: MapReducePost, expr: IndexExpr, value: Value, axis: int) -> bool:
-    """Whether the axis is read at the index of a nest that ends at this very extent."""
-    units = [DimRef(d) if extent > 1 else Const(0) for d, extent in enumerate(op.extents)]
-    here = expr.substitute(units, [Sym(i) for i in range(len(op.symbols))])
-    return isinstance(here, Sym) and counts_to_extent(op.symbols[here.position], value, axis)
 
 
 def _checked_reads(

@@ -10,29 +10,38 @@ from collections.abc import Callable, Iterable
 
 from tilenest.decisions import Decision
 from tilenest.ir import Function, Module, Rewriter
-from tilenest.machine import Machine
+from tilenest.machine import Machine, cpu_target
 from tilenest.passes.apply_schedules import apply_schedules
 from tilenest.passes.block_products import block_products
 from tilenest.passes.bufferize import bufferize
 from tilenest.passes.canonicalize import canonicalize
+from tilenest.passes.check_capacity import check_capacity
+from tilenest.passes.close_variables import close_variables
 from tilenest.passes.flatten import flatten
 from tilenest.passes.fuse import fuse
+from tilenest.passes.inline_calls import inline_calls
 from tilenest.passes.join import join
 from tilenest.passes.lift import lift
+from tilenest.passes.limit_maps import limit_maps
 from tilenest.passes.limit_origins import limit_origins
 from tilenest.passes.lower_machine import lower_machine
 from tilenest.passes.pack import pack
+from tilenest.passes.place import place
+from tilenest.passes.remap import Remapping, remap
 from tilenest.passes.serialize_pipelines import serialize_pipelines
 from tilenest.passes.simplify_machine import simplify_machine
+from tilenest.passes.structure_branches import structure_branches
+from tilenest.passes.unpack_tuples import unpack_tuples
+from tilenest.plan import plan_scratch
 
-Step = Callable[[Module, Machine], Iterable[Decision]]
+Step = Callable[[Module, Machine, Rewriter], Iterable[Decision]]
+"""Steps share one rewriter: an answer about the module outlives a step that does not concern it."""
 
 
 def _each(run: Callable[[Function, Rewriter], Iterable[Decision]], form: str | None = None) -> Step:
     """A step on functions that needs no machine; `form` is the form it leaves the module in."""
 
-    def step(module: Module, _: Machine) -> list[Decision]:
-        rewriter = Rewriter()
+    def step(module: Module, _: Machine, rewriter: Rewriter) -> list[Decision]:
         decisions = [d for function in module.functions for d in run(function, rewriter)]
         rewriter.set_form(module, form or module.form)
         return decisions
@@ -40,18 +49,28 @@ def _each(run: Callable[[Function, Rewriter], Iterable[Decision]], form: str | N
     return step
 
 
+def _whole(run: Callable[[Module, Rewriter], Iterable[Decision]]) -> Step:
+    """A step on all functions together."""
+    return lambda module, _, rewriter: list(run(module, rewriter))
+
+
 def _each_on(run: Callable[[Function, Machine, Rewriter], Iterable[Decision]]) -> Step:
-    return lambda module, machine: [
-        d for f in module.functions for d in run(f, machine, Rewriter())
+    return lambda module, machine, rewriter: [
+        d for f in module.functions for d in run(f, machine, rewriter)
     ]
 
 
 SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
+    ("close variables", _each(close_variables)),
+    ("structure branches", _each(structure_branches)),
+    ("inline calls", _whole(inline_calls)),
     # Stages hand tiles to each other; in one block the edges between them can be judged.
-    ("serialize pipelines", _each(serialize_pipelines)),
+    ("serialize pipelines", _each_on(serialize_pipelines)),
+    ("unpack tuples", _each(unpack_tuples)),
     ("canonicalize", _each(canonicalize)),
     # Before lifting copies origins into predicates and maps, where their sums must not wrap.
     ("limit origins", _each(limit_origins)),
+    ("limit maps", _each(limit_maps)),
     ("lift", _each(lift, "lifted")),
     ("canonicalize", _each(canonicalize)),
     # On values, so that whatever computes an operand is fused into its panels.
@@ -64,22 +83,33 @@ SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
     ("flatten", _each(flatten)),
     ("apply schedules", _each_on(apply_schedules)),
     ("canonicalize", _each(canonicalize)),
+    ("place", _each_on(place)),
+    ("share scratch", _each(lambda f, r: plan_scratch(f, r.analyses))),
+    ("check capacity", _each_on(lambda f, m, r: check_capacity(f, cpu_target(m), r))),
 )
 """Candidate to Scheduled, in order; every step leaves a module that runs."""
 
 
 __all__ = [
     "SCHEDULE_PASSES",
+    "Remapping",
     "Step",
     "apply_schedules",
     "block_products",
     "bufferize",
     "canonicalize",
+    "check_capacity",
+    "close_variables",
     "flatten",
     "fuse",
+    "inline_calls",
     "join",
     "lift",
     "lower_machine",
     "pack",
+    "place",
+    "remap",
     "simplify_machine",
+    "structure_branches",
+    "unpack_tuples",
 ]

@@ -22,9 +22,9 @@ def apply_schedules(function: Function, machine: Machine, rewriter: Rewriter) ->
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         _prove_inputs(op, rewriter)
         if op.sched is None:
-            sched, decision = plan_schedule(op, machine)
+            sched, why = plan_schedule(op, machine, rewriter.analyses)
             rewriter.set_attribute(op, "sched", sched)
-            decisions.append(decision)
+            decisions += why
     return decisions
 
 

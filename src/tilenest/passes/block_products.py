@@ -66,7 +66,7 @@ class _Product:
 def _pad(product: _Product, blocks: tuple[int, int], rewriter: Rewriter) -> None:
     op = product.op
     rounded = [
-        -(-op.extents[d] // blocks[d]) * blocks[d] if _is_in_panels(op, d) else op.extents[d]
+        -(-op.extents[d] // blocks[d]) * blocks[d] if _may_round(product, d) else op.extents[d]
         for d in range(2)
     ]
     if list(op.extents[:2]) == rounded or product.others is None:
@@ -88,13 +88,22 @@ def _pad(product: _Product, blocks: tuple[int, int], rewriter: Rewriter) -> None
             rewriter.set_attribute(user, "extents", tuple(rounded))
 
 
-def _is_in_panels(op: MapReducePost, dim: int) -> bool:
-    """Whether whole blocks along `dim` stay inside everything that is read there."""
-    return all(
+def _may_round(product: _Product, dim: int) -> bool:
+    """Whether whole blocks along `dim` stay inside everything that is read there: panels, and the
+    accumulator, which grows with them."""
+    op = product.op
+    others = zip((*op.seeds, *op.posts), (*op.seed_access, *op.post_access), strict=True)
+    inputs = all(
         isinstance(result, FloorDiv | Mod)
         for access in op.input_access
         for result in access.map.results
         if result.dim_mask >> dim & 1
+    )
+    return inputs and not any(
+        result.dim_mask >> dim & 1
+        for value, access in others
+        if value is not product.accumulator
+        for result in access.map.results
     )
 
 

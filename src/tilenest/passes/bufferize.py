@@ -3,7 +3,8 @@
 In: fused work on values. Out: map_reduce_posts with outputs, `buf.alloc`s, `buf.read`s of folded
 scalars. Tiles that share a buf (see `plan.sharing`) are updated in place; where a loop or a branch
 hands on a tile from another buf it is copied, all copies of one moment reading before any writes,
-so that swaps stay right.
+so that swaps stay right. The schedule of a loop that was a pipeline says of each buf it updates
+that there is one version.
 
     %acc = exec.serial [%zero] { (%k, %a): %n = mma(.., seed %a); yield %n }
     becomes   fill -> %b;  exec.serial { (%k): mma(.., seed %b) -> %b }
@@ -13,13 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilenest.dialects import Access, Alloc, If, MapReducePost, Read, Serial
+from tilenest.analysis import carried_storage
+from tilenest.dialects import (
+    Access,
+    Alloc,
+    MapReducePost,
+    PipelineSchedule,
+    Read,
+    Repartition,
+    Serial,
+    Spread,
+)
 from tilenest.ir import (
     Block,
     BufType,
     Builder,
     Function,
     Operation,
+    OpResult,
+    RegionUse,
     Rewriter,
     ScalarType,
     TileType,
@@ -41,31 +54,44 @@ def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
     for tile, buf in bufs.items():
         rewriter.replace_all_uses(tile, buf)
     for op in list(function.walk()):
-        match op:
-            case MapReducePost():
-                _convert_work(op, bufs, rewriter)
-            case Serial():
-                _convert_loop(op, bufs, rewriter)
-            case If():
-                _convert_branches(op, bufs, rewriter)
-            case _:
-                pass
+        if isinstance(op, MapReducePost):
+            _convert_work(op, bufs, rewriter)
+        elif op.carries():
+            _convert_loop(op, bufs, rewriter)
+        elif op.REGION_USE is RegionUse.ALTERNATIVE:
+            _convert_branches(op, bufs, rewriter)
+    for op in function.walk():
+        if isinstance(op, Serial) and isinstance(op.schedule, PipelineSchedule):
+            versions = tuple(buf.versions for buf in carried_storage(op))
+            rewriter.set_attribute(op, "schedule", replace(op.schedule, versions=versions))
     return ()
 
 
 def _make_bufs(function: Function, rewriter: Rewriter) -> dict[Value, Value]:
     """The buf of every tile, made before anything lives in it."""
     bufs: dict[Value, Value] = {}
-    for shared in plan_sharing(function):
+    for shared in plan_sharing(function, rewriter.analyses):
         name = next((tile.name for tile in shared.tiles if tile.name), None)
         builder = rewriter.builder_before(shared.anchor)
-        bufs.update(dict.fromkeys(shared.tiles, _allocate(builder, shared.tiles[0].type, name)))
+        spread = _spread(shared.tiles[0]) if len(shared.tiles) == 1 else None
+        buf = _allocate(builder, shared.tiles[0].type, name, spread)
+        bufs.update(dict.fromkeys(shared.tiles, buf))
     return bufs
 
 
-def _allocate(builder: Builder, type_: Type, name: str | None) -> Value:
+def _spread(tile: Value) -> Spread | None:
+    """How a tile is held where the work that makes it says so."""
+    maker = tile.owner if isinstance(tile, OpResult) else None
+    change = maker.repartition if isinstance(maker, MapReducePost) else None
+    return change.target if isinstance(change, Repartition) else None
+
+
+def _allocate(
+    builder: Builder, type_: Type, name: str | None, spread: Spread | None = None
+) -> Value:
     shape = type_.shape if isinstance(type_, TileType | BufType) else ()
-    buf = builder.insert(Alloc(result_types=[BufType(element_dtype(type_), shape)])).result
+    types = [BufType(element_dtype(type_), shape)]
+    buf = builder.insert(Alloc(spread=spread, result_types=types)).result
     buf.name = name
     return buf
 
@@ -114,18 +140,19 @@ def _read_units_at_zero(op: MapReducePost, rewriter: Rewriter) -> None:
 # Loops and branches ----------------------------------------------------------------------------
 
 
-def _convert_loop(op: Serial, bufs: _Bufs, rewriter: Rewriter) -> None:
+def _convert_loop(op: Operation, bufs: _Bufs, rewriter: Rewriter) -> None:
     tiles = _tile_positions(op)
     targets = [bufs[op.results[i]] for i in tiles]
-    _copy_together([op.initial[i] for i in tiles], targets, rewriter.builder_before(op))
+    initial, first = [carry.initial for carry in op.carries()], len(op.inductions())
+    _copy_together([initial[i] for i in tiles], targets, rewriter.builder_before(op))
     _hand_on(op.body, tiles, targets, rewriter)
-    rewriter.set_operands(op, "initial", _without(op.initial, tiles))
+    rewriter.set_operands(op, "initial", _without(initial, tiles))
     for i in reversed(tiles):
-        rewriter.remove_argument(op.body, op.rank + i)
+        rewriter.remove_argument(op.body, first + i)
         rewriter.remove_result(op, i)
 
 
-def _convert_branches(op: If, bufs: _Bufs, rewriter: Rewriter) -> None:
+def _convert_branches(op: Operation, bufs: _Bufs, rewriter: Rewriter) -> None:
     tiles = _tile_positions(op)
     targets = [bufs[op.results[i]] for i in tiles]
     for region in op.regions:

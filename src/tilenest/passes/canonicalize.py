@@ -1,29 +1,26 @@
 """Simplify: fold constants, drop dead and duplicate work, unroll what runs once.
 
-In: any form before Machine. Out: the same program with less in it: index arithmetic on constants
-is a constant, as is the extent of a static axis; equal scalar ops of a block are one; a pure op
-nobody uses is gone, inside scalar regions too; a carried state that never changes is its initial
-value; a branch on a constant is the block taken; a loop that runs exactly once is its body. Float
-arithmetic is left to run time.
+In: any form before Machine. Out: the same program with less in it: index arithmetic on constants is
+a constant, as is the extent of a static axis; an item of a tuple made in sight is that item; equal
+scalar ops of a block are one; a pure op nobody uses is gone, inside scalar regions too; a carried
+state that never changes is its initial value; a branch on a constant is the block taken; a loop
+that runs exactly once is its body. Float arithmetic is left to run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilenest.analysis import constant_of, is_pure, trip_counts
+from tilenest.analysis import constant_of, is_computation, is_pure, trip_counts
 from tilenest.dialects import (
+    Aggregate,
     Apply,
-    Bitcast,
-    Cast,
     Constant,
     Extent,
+    Extract,
     If,
     MapReducePost,
-    Nest,
     Parallel,
-    Reduce,
-    Serial,
     Stride,
 )
 from tilenest.ir import (
@@ -31,13 +28,15 @@ from tilenest.ir import (
     Block,
     Function,
     Operation,
+    OpResult,
     Rewriter,
+    ScalarType,
     Value,
     ViewType,
     inline_block,
 )
+from tilenest.passes.pieces import keep_laws
 
-_SCALAR_OPS = (Apply, Cast, Bitcast, Constant, Extent, Stride)
 _FOLDERS: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -57,7 +56,7 @@ def canonicalize(function: Function, rewriter: Rewriter) -> tuple[()]:
     return ()
 
 
-def _simplify_block(block: Block, known: dict[object, Value], rewriter: Rewriter) -> bool:
+def _simplify_block(block: Block, known: dict[object, Operation], rewriter: Rewriter) -> bool:
     """One walk down, folding and sharing, then one walk up, dropping what is dead."""
     changed = False
     seen = dict(known)
@@ -67,10 +66,9 @@ def _simplify_block(block: Block, known: dict[object, Value], rewriter: Rewriter
         if _fold(op, rewriter) or _share(op, seen, rewriter):
             changed = True
             continue
-        isolated = isinstance(op, MapReducePost)
         for region in op.regions:
             for nested in region.blocks:
-                changed |= _simplify_block(nested, {} if isolated else seen, rewriter)
+                changed |= _simplify_block(nested, {} if op.IS_ISOLATED else seen, rewriter)
         changed |= _simplify_nest(op, rewriter)
     for op in reversed(block.operations):
         if is_pure(op) and not any(result.has_uses for result in op.results):
@@ -82,15 +80,17 @@ def _simplify_block(block: Block, known: dict[object, Value], rewriter: Rewriter
     return changed
 
 
-def _share(op: Operation, seen: dict[object, Value], rewriter: Rewriter) -> bool:
-    if not isinstance(op, _SCALAR_OPS):
+def _share(op: Operation, seen: dict[object, Operation], rewriter: Rewriter) -> bool:
+    # What works on tiles is shared by the plan, which weighs keeping a value.
+    types = [value.type for value in (*op.operands, *op.results)]
+    if not all(isinstance(t, ScalarType | ViewType) for t in types) or not is_computation(op):
         return False
     attributes = tuple((name, type(v), repr(v)) for name, v in op.attributes.items())
-    key = (type(op), op.results[0].type, tuple(op.operands), attributes)
-    first = seen.setdefault(key, op.results[0])
-    if first is op.results[0]:
+    key = (type(op), op.segments, tuple(op.operands), *types[len(op.operands) :], *attributes)
+    first = seen.setdefault(key, op)
+    if first is op:
         return False
-    rewriter.replace_op(op, [first])
+    rewriter.replace_op(op, first.results)
     return True
 
 
@@ -107,6 +107,8 @@ def _fold(op: Operation, rewriter: Rewriter) -> bool:
             return _become_constant(op, op.view.type.strides[op.axis], rewriter)
         case If():
             return _fold_if(op, rewriter)
+        case Extract():
+            return _fold_extract(op, rewriter)
         case _:
             return False
 
@@ -137,6 +139,15 @@ def _fold_index(op: Apply, rewriter: Rewriter) -> bool:
     return False
 
 
+def _fold_extract(op: Extract, rewriter: Rewriter) -> bool:
+    """An item of a tuple that is made in sight."""
+    maker = op.aggregate.owner if isinstance(op.aggregate, OpResult) else None
+    if not isinstance(maker, Aggregate):
+        return False
+    rewriter.replace_op(op, [maker.items[op.index]])
+    return True
+
+
 def _fold_if(op: If, rewriter: Rewriter) -> bool:
     condition = constant_of(op.condition)
     if condition is None:
@@ -151,18 +162,16 @@ def _fold_if(op: If, rewriter: Rewriter) -> bool:
 
 def _simplify_nest(op: Operation, rewriter: Rewriter) -> bool:
     """Drop carries that never change; inline what runs once. True when something changed."""
-    if not isinstance(op, Nest) or op.parent is None:
+    if not op.inductions() or op.parent is None:
         return False
     if all(count == 1 for count in trip_counts(op)) and _inline_once(op, rewriter):
         return True
     if _fix_indices(op, rewriter):
         return True
-    if isinstance(op, Serial | Reduce):
-        return _drop_constant_carries(op, rewriter)
-    return False
+    return len(op.regions) == 1 and _drop_constant_carries(op, rewriter)
 
 
-def _fix_indices(op: Nest, rewriter: Rewriter) -> bool:
+def _fix_indices(op: Operation, rewriter: Rewriter) -> bool:
     """An index that takes one value is that value."""
     changed = False
     for axis, count in enumerate(trip_counts(op)):
@@ -170,40 +179,38 @@ def _fix_indices(op: Nest, rewriter: Rewriter) -> bool:
         if count != 1 or not any(argument.has_uses for argument in arguments):
             continue
         for argument in arguments:
-            rewriter.replace_all_uses(argument, op.lower[axis])
+            rewriter.replace_all_uses(argument, op.inductions()[axis].lower)
         changed = True
     return changed
 
 
-def _inline_once(op: Nest, rewriter: Rewriter) -> bool:
-    if isinstance(op, Parallel) and op.parent_op is None:
+def _inline_once(op: Operation, rewriter: Rewriter) -> bool:
+    carries = op.carries()
+    if len(op.results) > len(carries) or (isinstance(op, Parallel) and op.parent_op is None):
         return False
     builder = rewriter.builder_before(op)
-    carried = [] if isinstance(op, Parallel) else list(op.initial)  # type: ignore[attr-defined]  # all others carry
-    arguments = [*op.lower, *carried]
+    arguments = [axis.lower for axis in op.inductions()] + [carry.initial for carry in carries]
     results: list[Value] = []
     for region in op.regions:
         results = inline_block(region.block, arguments, builder)
         arguments += results
-    rewriter.replace_op(op, [] if isinstance(op, Parallel) else results)
+    rewriter.replace_op(op, results)
     return True
 
 
-def _drop_constant_carries(op: Serial | Reduce, rewriter: Rewriter) -> bool:
+def _drop_constant_carries(op: Operation, rewriter: Rewriter) -> bool:
     """A state handed on unchanged is its initial value; one nobody reads at all is dropped."""
     changed = False
-    block = op.body
-    for i in reversed(range(len(op.initial))):
-        argument = block.arguments[op.rank + i]
-        following = block.terminator.operands[i]
-        if following is argument or following is op.initial[i]:
-            rewriter.replace_all_uses(argument, op.initial[i])
-            rewriter.replace_all_uses(op.results[i], op.initial[i])
-        elif op.results[i].has_uses or not _feeds_only_itself(argument, block, i):
+    for i, carry in reversed(list(enumerate(op.carries()))):
+        (argument,) = carry.arguments
+        if carry.yielded is argument or carry.yielded is carry.initial:
+            rewriter.replace_all_uses(argument, carry.initial)
+            rewriter.replace_all_uses(carry.result, carry.initial)
+        elif carry.result.has_uses or not _feeds_only_itself(argument, op.body, i):
             continue
         else:
             # Its updates are dead from now on, and go in the walk up.
-            rewriter.replace_all_uses(argument, op.initial[i])
+            rewriter.replace_all_uses(argument, carry.initial)
         _remove_carry(op, i, rewriter)
         changed = True
     return changed
@@ -217,18 +224,18 @@ def _feeds_only_itself(argument: Value, block: Block, position: int) -> bool:
             others = [v for i, v in enumerate(op.operands) if i != position]
             return not any(value in reached for value in others)
         if any(inner_operand in reached for inner in op.walk() for inner_operand in inner.operands):
-            if not is_pure(op) or (op.regions and not isinstance(op, MapReducePost)):
+            if not is_pure(op) or (op.regions and not op.IS_ISOLATED):
                 return False
             reached.update(op.results)
     return False
 
 
-def _remove_carry(op: Serial | Reduce, position: int, rewriter: Rewriter) -> None:
-    terminator = op.body.terminator
-    kept = [v for i, v in enumerate(terminator.operands) if i != position]
-    rewriter.set_operands(terminator, "values", kept)
-    rewriter.remove_argument(op.body, op.rank + position)
-    rewriter.set_operands(op, "initial", [v for i, v in enumerate(op.initial) if i != position])
+def _remove_carry(op: Operation, position: int, rewriter: Rewriter) -> None:
+    kept = [carry for i, carry in enumerate(op.carries()) if i != position]
+    keep_laws(op, [i for i in range(len(op.results)) if i != position], rewriter)
+    rewriter.set_operands(op.body.terminator, "values", [carry.yielded for carry in kept])
+    rewriter.remove_argument(op.body, len(op.inductions()) + position)
+    rewriter.set_operands(op, "initial", [carry.initial for carry in kept])
     rewriter.remove_result(op, position)
 
 

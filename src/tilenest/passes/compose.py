@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilenest.analysis import access_formulas, constant_of, formula_of, is_inside, ranges_of
+from tilenest.analysis import (
+    BIT_FUNCTIONS,
+    access_formulas,
+    constant_of,
+    formula_of,
+    is_inside,
+    ranges_of,
+)
 from tilenest.dialects import Access, Apply, Constant, MapReducePost, Yield
 from tilenest.errors import SourceLocation
 from tilenest.ir import (
@@ -28,6 +35,7 @@ from tilenest.ir import (
 from tilenest.layouts import (
     Add,
     AffineMap,
+    BitExpr,
     Const,
     DimRef,
     FloorDiv,
@@ -139,6 +147,9 @@ class Composer:
                 return self.apply("floordiv", [self.index(left), self.index(right)], INDEX)
             case Mod(left, right):
                 return self.apply("mod", [self.index(left), self.index(right)], INDEX)
+            case BitExpr():
+                function = BIT_FUNCTIONS[type(expr)]
+                return self.apply(function, [self.index(expr.left), self.index(expr.right)], INDEX)
         raise AssertionError(f"unknown index expression {expr!r}")
 
     # Region operations ---------------------------------------------------------------------

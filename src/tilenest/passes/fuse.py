@@ -23,7 +23,7 @@ from tilenest.plan import plan_edges
 
 def fuse(function: Function, rewriter: Rewriter) -> tuple[Decision, ...]:
     """Rebuild every op that stays and reads an inlined producer."""
-    plan = plan_edges(function)
+    plan = plan_edges(function, rewriter.analyses)
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         _seed_with_scalars(op, rewriter)
         if op not in plan.inlined and _reads_any(op, plan.inlined):

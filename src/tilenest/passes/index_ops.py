@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilenest.analysis import BIT_FUNCTIONS
 from tilenest.dialects import Apply, Constant
 from tilenest.ir import INDEX, Builder, Value
-from tilenest.layouts import Add, Const, FloorDiv, IndexExpr, Mod, Mul, Sym
+from tilenest.layouts import Add, BitExpr, Const, FloorDiv, IndexExpr, Mod, Mul, Sym
 
 
 def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> Value:
@@ -31,6 +32,8 @@ def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> V
             function = "floordiv"
         case Mod(left, right):
             function = "mod"
+        case BitExpr():
+            left, right, function = expr.left, expr.right, BIT_FUNCTIONS[type(expr)]
         case _:
             raise AssertionError(f"{expr} depends on a loop")
     return _apply(

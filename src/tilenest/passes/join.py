@@ -9,7 +9,7 @@ In: fused work on values. Out: fewer traversals of the same domains.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tilenest.decisions import Decision
 from tilenest.dialects import Access, MapReducePost, ResultSpec
@@ -21,6 +21,7 @@ from tilenest.ir import (
     Type,
     Value,
     clone_region,
+    fuse_locations,
 )
 from tilenest.layouts import DimRef, IndexExpr
 from tilenest.passes.compose import Composer, never
@@ -31,29 +32,60 @@ from tilenest.records import replace
 def join(function: Function, rewriter: Rewriter) -> list[Decision]:
     """Apply joins, then epilogues, until there are none."""
     decisions: list[Decision] = []
-    while (found := plan_join(function)) is not None:
-        decisions.append(
-            Decision(
-                _subject(found.producer),
-                "join with its consumer",
-                "two traversals",
-                "the consumer reads every element once, in place",
-                found.producer.location,
-            )
-        )
-        _apply_join(found, rewriter)
-    while (epilogue := plan_epilogue(function)) is not None:
-        decisions.append(
-            Decision(
-                _subject(epilogue.fold),
-                "run the consumer in its epilogue",
-                "a separate op",
-                "the consumer alone reads the folded cells",
-                epilogue.fold.location,
-            )
-        )
-        _apply_epilogue(epilogue, rewriter)
+    for apply_next in (_join_next, _follow_next):
+        # What was applied may let an op before it follow.
+        while _sweep(function, apply_next, rewriter, decisions):
+            pass
     return decisions
+
+
+_Next = Callable[[Function, MapReducePost, Rewriter], tuple[Decision, MapReducePost] | None]
+"""Applies one thing to an op: why, and the op that is there now."""
+
+
+def _sweep(
+    function: Function, apply_next: _Next, rewriter: Rewriter, decisions: list[Decision]
+) -> bool:
+    """Apply all there is, op by op; whether there was anything."""
+    before = len(decisions)
+    for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
+        current = op if op.parent is not None else None
+        while current is not None and (done := apply_next(function, current, rewriter)):
+            decisions.append(done[0])
+            current = done[1]
+    return len(decisions) > before
+
+
+def _join_next(
+    function: Function, op: MapReducePost, rewriter: Rewriter
+) -> tuple[Decision, MapReducePost] | None:
+    found = plan_join(function, op, rewriter.analyses)
+    if found is None:
+        return None
+    decision = Decision(
+        _subject(found.producer),
+        "join with its consumer",
+        "two traversals",
+        "the consumer reads every element once, in place",
+        found.producer.location,
+    )
+    return decision, _apply_join(found, rewriter)
+
+
+def _follow_next(
+    function: Function, op: MapReducePost, rewriter: Rewriter
+) -> tuple[Decision, MapReducePost] | None:
+    found = plan_epilogue(function, op, rewriter.analyses)
+    if found is None:
+        return None
+    decision = Decision(
+        _subject(found.fold),
+        "run the consumer in its epilogue",
+        "a separate op",
+        "the consumer alone reads the folded cells",
+        found.fold.location,
+    )
+    return decision, _apply_epilogue(found, rewriter)
 
 
 def _subject(op: MapReducePost) -> str:
@@ -64,7 +96,7 @@ def _subject(op: MapReducePost) -> str:
 # Joins -----------------------------------------------------------------------------------------
 
 
-def _apply_join(found: Join, rewriter: Rewriter) -> None:
+def _apply_join(found: Join, rewriter: Rewriter) -> MapReducePost:
     producer, consumer = found.producer, found.consumer
     composer = Composer(consumer.extents, lambda op: op is producer)
     composer.location(consumer.location)
@@ -94,12 +126,13 @@ def _apply_join(found: Join, rewriter: Rewriter) -> None:
             *(_permuted_post(region, producer, found.dims) for region in producer.regions[1:]),
             *(clone_region(region, {}) for region in consumer.regions[1:]),
         ],
-        location=consumer.location,
+        location=fuse_locations((consumer.location, producer.location)),
     )
     rewriter.builder_before(consumer if found.at_consumer else producer).insert(fresh)
     _hand_over([*producer.results, *consumer.results], fresh.results, rewriter)
     rewriter.erase(consumer)
     rewriter.erase(producer)
+    return fresh
 
 
 def _states(composer: Composer, op: MapReducePost) -> list[Value]:
@@ -138,14 +171,14 @@ def _permuted_post(region: Region, op: MapReducePost, dims: Sequence[int]) -> Re
 
 def _hand_over(old: Sequence[Value], new: Sequence[Value], rewriter: Rewriter) -> None:
     for was, is_now in zip(old, new, strict=True):
-        is_now.name = was.name
+        rewriter.set_name(is_now, was.name)
         rewriter.replace_all_uses(was, is_now)
 
 
 # Epilogues -------------------------------------------------------------------------------------
 
 
-def _apply_epilogue(found: Epilogue, rewriter: Rewriter) -> None:
+def _apply_epilogue(found: Epilogue, rewriter: Rewriter) -> MapReducePost:
     fold, consumer, result = found.fold, found.consumer, found.result
     folded = fold.folded_results.index(result)
     composer = Composer(fold.extents, never)
@@ -160,7 +193,7 @@ def _apply_epilogue(found: Epilogue, rewriter: Rewriter) -> None:
         for a, v in zip(consumer.output_access, consumer.outputs, strict=True)
     ]
     post = composer.finish([element], states_first=True)
-    _replace_fold(found, composer, Region([post]), folded, outputs, rewriter)
+    return _replace_fold(found, composer, Region([post]), folded, outputs, rewriter)
 
 
 def _final_value(composer: Composer, fold: MapReducePost, folded: int) -> Value:
@@ -188,7 +221,7 @@ def _replace_fold(
     folded: int,
     outputs: Sequence[Access],
     rewriter: Rewriter,
-) -> None:
+) -> MapReducePost:
     fold, consumer, result = found.fold, found.consumer, found.result
     first, count = _post_range(fold, folded)
     posts = [*fold.posts[:first], *composer.inputs, *fold.posts[first + count :]]
@@ -222,7 +255,7 @@ def _replace_fold(
         specs=tuple(specs),
         result_types=[] if consumer.outputs else types,
         regions=regions,
-        location=fold.location,
+        location=fuse_locations((fold.location, consumer.location)),
     )
     rewriter.builder_before(consumer).insert(fresh)
     if consumer.results:
@@ -231,6 +264,7 @@ def _replace_fold(
         _hand_over(kept, [fresh.results[r.index] for r in kept], rewriter)
     rewriter.erase(consumer)
     rewriter.erase(fold)
+    return fresh
 
 
 def _result_dims(found: Epilogue) -> tuple[int, ...]:

@@ -13,47 +13,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import constant_of, is_defined_above
+from tilenest.analysis import constant_of, is_defined_above, nearest_parallel
 from tilenest.dialects import (
     Access,
+    Atomic,
     Cast,
     Extent,
     Load,
     Map,
     MapReducePost,
     Mma,
+    Parallel,
     Reduce,
+    ReductionContract,
     Reindex,
     Store,
+    Synchronize,
+    broadcast_map,
+    chain_of,
+    stored_map,
 )
+from tilenest.errors import TargetError
 from tilenest.ir import (
     BOOL,
     INDEX,
     Block,
     Builder,
     Function,
+    Iteration,
     Operation,
     Rewriter,
     ScalarType,
     TileType,
     Value,
     ViewType,
+    element_dtype,
 )
-from tilenest.layouts import Const, Dim, DimRef, IndexExpr, dims_compatible_by_position
+from tilenest.layouts import Dim, DimRef, IndexExpr
 from tilenest.passes.compose import Composer
+from tilenest.passes.lift_arrays import fill_slots, read_slots
 from tilenest.passes.lift_checks import hoist_checks, lift_checks
 from tilenest.passes.lift_reduction import lift_reduction
+from tilenest.passes.lift_updates import lift_updates
 from tilenest.passes.pieces import (
     FoldedResult,
     insert_fold,
     insert_pointwise,
     insert_store,
 )
+from tilenest.passes.place_memory import place_memory
+from tilenest.passes.view_chains import (
+    all_of,
+    drop_remapped_views,
+    landing_of,
+    lower_element_load,
+)
 
 
 def lift(function: Function, rewriter: Rewriter) -> tuple[()]:
     """Lift one function in place; there is nothing to decide."""
+    place_memory(function, rewriter)
+    read_slots(function, rewriter)
     _lift_block(function.body, rewriter)
+    fill_slots(function, rewriter)
+    drop_remapped_views(function, rewriter)
     return ()
 
 
@@ -70,13 +93,34 @@ def _lift_block(block: Block, rewriter: Rewriter) -> None:
                 _replace(op, _lift_mma(op, rewriter), rewriter)
             case Store():
                 _lift_store(op, rewriter)
+            case Atomic() | Synchronize():
+                _drop_synchronization(op, rewriter)
             case _:
-                for region in op.regions:
-                    for nested in region.blocks:
-                        _lift_block(nested, rewriter)
-                if isinstance(op, Reduce):
-                    hoist_checks(op, rewriter)
-                    lift_reduction(op, rewriter)
+                _lift_regions(op, rewriter)
+
+
+def _lift_regions(op: Operation, rewriter: Rewriter) -> None:
+    for region in op.regions:
+        for nested in region.blocks:
+            _lift_block(nested, rewriter)
+    if isinstance(op, Parallel):
+        lift_updates(op, rewriter)
+    if isinstance(op, Reduce):
+        hoist_checks(op, rewriter)
+        lift_reduction(op, rewriter)
+
+
+def _drop_synchronization(op: Atomic | Synchronize, rewriter: Rewriter) -> None:
+    """Outside of parallel nests there is one instance, which waits for nobody."""
+    if isinstance(op, Synchronize) and nearest_parallel(op) is None:
+        rewriter.erase(op)
+        return
+    what = "an atomic update" if isinstance(op, Atomic) else "a synchronization of instances"
+    raise TargetError(
+        f"{what} is not compiled for the CPU",
+        remedy='run the kernel with target="interpret", or let every instance write its own part',
+        location=op.location,
+    )
 
 
 def _replace(op: Operation, lifted: MapReducePost, rewriter: Rewriter) -> None:
@@ -102,6 +146,8 @@ def _lift_load(op: Load, rewriter: Rewriter) -> None:
     lift_checks(op, _extents(dims), lambda c, mask: _broadcast(c, mask, dims), rewriter)
     if isinstance(type_, TileType):
         _replace(op, _lift_tile_load(op, type_, rewriter), rewriter)
+    elif chain_of(op.view):
+        lower_element_load(op, rewriter)
 
 
 def _lift_tile_load(op: Load, type_: TileType, rewriter: Rewriter) -> MapReducePost:
@@ -109,6 +155,33 @@ def _lift_tile_load(op: Load, type_: TileType, rewriter: Rewriter) -> MapReduceP
     composer = _start(op, dims)
     builder = rewriter.builder_before(op)
     results = [composer.symbol(o) + DimRef(d) for d, o in enumerate(op.origins)]
+    if chain_of(op.view):
+        element = _read_remapped(composer, op, type_, results)
+    else:
+        element = _read_storage(composer, op, type_, results, builder)
+    return insert_pointwise(builder, composer, element, type_)
+
+
+def _read_remapped(
+    composer: Composer, op: Load, type_: TileType, results: Sequence[IndexExpr]
+) -> Value:
+    landing = landing_of(composer, op.view, results, op.bounds == "assume")
+    loaded = composer.read(landing.base, landing.access(composer))
+    element = landing.choose(composer, loaded, lambda: _other(composer, op, type_))
+    if op.mask is None:
+        return element
+    mask = _broadcast(composer, op.mask, type_.dims)
+    return _choose(composer, [mask], element, _other(composer, op, type_))
+
+
+def _read_storage(
+    composer: Composer,
+    op: Load,
+    type_: TileType,
+    results: Sequence[IndexExpr],
+    builder: Builder,
+) -> Value:
+    dims = type_.dims
     fill = 0 if op.other is None else constant_of(op.other)
     # A false mask protects elements that lie outside, so masked reads are always bounded.
     bounds = "zero" if op.bounds == "assume" and op.mask is not None else op.bounds
@@ -121,7 +194,7 @@ def _lift_tile_load(op: Load, type_: TileType, rewriter: Rewriter) -> MapReduceP
         conditions.append(_broadcast(composer, op.mask, dims))
     if conditions:
         element = _choose(composer, conditions, element, _other(composer, op, type_))
-    return insert_pointwise(builder, composer, element, type_)
+    return element
 
 
 def _other(composer: Composer, op: Load, type_: TileType) -> Value:
@@ -150,32 +223,41 @@ def _inside(composer: Composer, view: Value, access: Access, builder: Builder) -
 
 
 def _choose(composer: Composer, conditions: Sequence[Value], element: Value, other: Value) -> Value:
-    condition = conditions[0]
-    for further in conditions[1:]:
-        condition = composer.apply("and", [condition, further], BOOL)
-    return composer.apply("where", [condition, element, other], element.type)
+    return composer.apply("where", [all_of(composer, conditions), element, other], element.type)
 
 
 def _broadcast(composer: Composer, value: Value, dims: Sequence[Dim]) -> Value:
     """The element of `value` that meets this point of a space of `dims`."""
-    if not isinstance(value.type, TileType):
-        return composer.element(value, ())
-    coordinates: list[IndexExpr] = [
-        DimRef(dims.index(dim)) if dim in dims else Const(0) for dim in value.type.dims
-    ]
-    return composer.element(value, tuple(coordinates))
+    return composer.element(value, broadcast_map(value.type, dims).results)
+
+
+def _begin(op: Operation, iteration: Iteration) -> Composer:
+    composer = Composer(iteration.extents)
+    composer.location(op.location)
+    return composer
+
+
+def _operand_element(
+    composer: Composer, op: Operation, iteration: Iteration, place: int, bounds: str = "proven"
+) -> Value:
+    """The element of one operand that a point of the iteration touches."""
+    map_, value = iteration.operands[place], op.operands[place]
+    assert map_ is not None, f"operand {place} of {op.NAME} is no part of a point's work"
+    here = tuple(DimRef(d) for d in range(composer.rank))
+    symbols = [op.operands[i] for i in iteration.symbols]
+    access = composer.place(Access(map_, bounds), here, symbols, value)
+    return composer.input_element(value, access)
 
 
 def _lift_map(op: Map, rewriter: Rewriter) -> MapReducePost:
-    type_ = op.result.type
-    assert isinstance(type_, TileType)
-    composer = _start(op, type_.dims)
+    iteration = op.iteration()
+    composer = _begin(op, iteration)
     arguments: list[Value] = [composer.index(DimRef(d)) for d in range(composer.rank)]
-    arguments += [_broadcast(composer, value, type_.dims) for value in op.inputs]
+    arguments += [_operand_element(composer, op, iteration, i) for i in range(len(op.inputs))]
     captured = _captured_scalars(op)
     values = {value: composer.element(value, ()) for value in captured}
     (element,) = composer.paste(op.body, arguments, values)
-    return insert_pointwise(rewriter.builder_before(op), composer, element, type_)
+    return insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
 
 
 def _captured_scalars(op: Operation) -> list[Value]:
@@ -190,41 +272,36 @@ def _captured_scalars(op: Operation) -> list[Value]:
 
 
 def _lift_reindex(op: Reindex, rewriter: Rewriter) -> MapReducePost:
-    dims = op.result.type.dims if isinstance(op.result.type, TileType) else ()
-    composer = _start(op, dims)
-    here = tuple(DimRef(d) for d in range(composer.rank))
-    access = composer.place(Access(op.map, "zero"), here, op.symbols, op.value)
-    element = composer.input_element(op.value, access)
+    iteration = op.iteration()
+    composer = _begin(op, iteration)
+    element = _operand_element(composer, op, iteration, 0, bounds="zero")
     return insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
 
 
 def _lift_mma(op: Mma, rewriter: Rewriter) -> MapReducePost:
-    a, b, c = op.a.type, op.b.type, op.c.type
-    assert isinstance(a, TileType) and isinstance(b, TileType) and isinstance(c, TileType)
-    folded = tuple(dim for dim in a.dims if dim in b.dims and dim not in c.dims)
-    domain = (*c.dims, *folded)
-    composer = _start(op, domain)
-    element_type = ScalarType(c.dtype)
+    iteration = op.iteration()
+    composer = _begin(op, iteration)
+    element_type = ScalarType(element_dtype(op.c.type))
     factors: list[Value] = []
-    for value in (op.a, op.b):
-        factor = _broadcast(composer, value, domain)
+    for place in (0, 1):
+        factor = _operand_element(composer, op, iteration, place)
         if factor.type is not element_type:
             cast = Cast(value=factor, result_types=[element_type])
             factor = composer.builder.insert(cast).result
         factors.append(factor)
     state = composer.state(element_type)
-    if c.dtype.is_float:
+    if element_type.dtype.is_float:
         step = composer.apply("fma", [*factors, state], element_type)
     else:
         product = composer.apply("mul", factors, element_type)
         step = composer.apply("add", [product, state], element_type)
-    kept = tuple(range(len(c.dims)))
+    kept = tuple(d for d in range(composer.rank) if d not in iteration.reduced)
     seed = Access(composer.map([DimRef(d) for d in kept]))
     return insert_fold(
         rewriter.builder_before(op),
         composer,
         [step],
-        [FoldedResult(kept, "fold_left", None, op.c, seed)],
+        [FoldedResult(kept, ReductionContract("fold_left"), op.c, seed)],
         [op.result.type],
     )
 
@@ -236,16 +313,18 @@ def _lift_store(op: Store, rewriter: Rewriter) -> None:
     results: list[IndexExpr] = [composer.symbol(o) for o in op.origins]
     # A store of one element has origins but no dims.
     results = [r + DimRef(d) if dims else r for d, r in enumerate(results)]
-    access = composer.access(op.view, results, op.bounds)
+    wanted = [] if op.mask is None else [_stored(composer, op.mask, dims)]
+    if chain_of(op.view):
+        landing = landing_of(composer, op.view, results, op.bounds == "assume")
+        destination = landing.base, landing.access(composer)
+        wanted += landing.is_there(composer)
+    else:
+        destination = op.view, composer.access(op.view, results, op.bounds)
     element = _stored(composer, op.value, dims)
-    mask = None if op.mask is None else _stored(composer, op.mask, dims)
-    insert_store(rewriter.builder_before(op), composer, element, (op.view, access), mask)
+    mask = all_of(composer, wanted) if wanted else None
+    insert_store(rewriter.builder_before(op), composer, element, destination, mask)
     rewriter.erase(op)
 
 
 def _stored(composer: Composer, value: Value, dims: tuple[Dim, ...]) -> Value:
-    if not isinstance(value.type, TileType):
-        return composer.element(value, ())
-    positions = dims_compatible_by_position(value.type.dims, dims)
-    coordinates = [Const(0) if place is None else DimRef(place) for place in positions]
-    return composer.element(value, tuple(coordinates))
+    return composer.element(value, stored_map(value.type, dims).results)

@@ -1,11 +1,11 @@
 """Accesses that check their bounds: the check becomes an op of its own, the access is bounded.
 
 In: a load or store with bounds 'check'. Out: the same access with bounds 'zero', which need not
-stay behind its check, and a `memory.check` in front of it for each axis that it may leave: a window
+stay behind its check, and an `address.check` in front for each axis that it may leave: a window
 is inside when its first and its last coordinate are. Only a window that is not, and has a mask of
 elements, is searched for the first one that is asked for and lies outside.
 
-    tile.load %v[%o] {bounds = 'check'}     becomes   memory.check %o, %extent {count = 64}
+    tile.load %v[%o] {bounds = 'check'}     becomes   address.check %o, %extent {count = 64}
                                                       tile.load %v[%o]
 """
 
@@ -13,30 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tilenest.analysis import is_inside
+from tilenest.analysis import effects_of, is_inside
 from tilenest.dialects import (
     Access,
     Apply,
-    Bitcast,
-    Cast,
     Check,
     Constant,
     Extent,
     If,
     Load,
-    MapReducePost,
     Reduce,
+    ReductionContract,
     Serial,
     Store,
     Yield,
+    base_of,
+    law_of,
 )
 from tilenest.ir import (
     BOOL,
     INDEX,
     Block,
     Builder,
+    EffectKind,
     Operation,
     Region,
+    RegionUse,
     Rewriter,
     TileType,
     Type,
@@ -87,7 +89,7 @@ class _Window:
                 first=first,
                 extent=extent,
                 condition=condition,
-                access=f"{action} of {self.op.view.name}",
+                access=f"{action} of {base_of(self.op.view).name}",
                 axis=axis,
                 count=count,
                 site=self.op.site,
@@ -188,7 +190,8 @@ def _first_outside(window: _Window, mask: Value, mask_element: ElementOf) -> Val
     state = composer.state(INDEX)
     least = composer.apply("minimum", [state, candidate], INDEX)
     seed = _number(window.builder, size)
-    result = FoldedResult((), "unordered_tree", "minimum", seed, Access(composer.map(())))
+    contract = ReductionContract(laws=(law_of("minimum", INDEX.dtype),))
+    result = FoldedResult((), contract, seed, Access(composer.map(())))
     return insert_fold(window.builder, composer, [least], [result], [INDEX]).results[0]
 
 
@@ -242,18 +245,14 @@ def hoist_checks(op: Reduce, rewriter: Rewriter) -> None:
 
 
 def _is_plain(op: Operation) -> bool:
-    """Whether an operation only computes."""
-    if isinstance(op, MapReducePost):
-        return not op.outputs
-    return isinstance(op, Apply | Cast | Bitcast | Constant | Extent | Load)
+    """Whether an operation only computes, in no loop."""
+    is_straight = not op.regions or op.REGION_USE is RegionUse.ELEMENTWISE
+    return is_straight and effects_of(op).kinds <= {EffectKind.READ}
 
 
 def _only_checks(op: Operation) -> bool:
-    """Whether an operation does nothing but raise."""
-    if isinstance(op, Check):
-        return True
-    return (
-        isinstance(op, If)
-        and not op.results
-        and all(isinstance(nested, Check | Yield | If) or _is_plain(nested) for nested in op.walk())
-    )
+    """Whether an operation does nothing but raise, in no loop."""
+    kinds = effects_of(op).kinds
+    is_check = EffectKind.FAULT in kinds and kinds <= {EffectKind.READ, EffectKind.FAULT}
+    has_loop = any(inner.REGION_USE is RegionUse.REPEATED for inner in op.walk())
+    return is_check and not op.results and not has_loop

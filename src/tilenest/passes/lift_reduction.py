@@ -14,22 +14,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.analysis import (
-    TREE_POLICIES,
     constant_of,
     is_defined_above,
-    known_merges,
+    proven_laws,
     trip_counts,
 )
 from tilenest.dialects import (
     Access,
     Apply,
-    Bitcast,
-    Cast,
     Constant,
     Load,
     MapReducePost,
     Reduce,
+    ReductionContract,
     Serial,
+    StateLaw,
 )
 from tilenest.ir import (
     INDEX,
@@ -44,8 +43,7 @@ from tilenest.ir import (
 from tilenest.layouts import DimRef, IndexExpr, as_index_expr
 from tilenest.passes.compose import Composer
 from tilenest.passes.pieces import FoldedResult, insert_fold
-
-_SCALAR_OPS = (Apply, Cast, Bitcast, Constant)
+from tilenest.records import replace
 
 
 def lift_reduction(op: Reduce, rewriter: Rewriter) -> None:
@@ -73,7 +71,7 @@ def _is_pure_body(op: Reduce) -> bool:
     if any(count is None for count in counts):
         return False
     for inner in op.body.operations:
-        if inner.TERMINATOR or isinstance(inner, _SCALAR_OPS):
+        if inner.TERMINATOR or inner.IS_ELEMENTWISE:
             continue
         if isinstance(inner, Load) and inner.mask is None and inner.other is None:
             continue
@@ -114,20 +112,29 @@ class _Fold:
 
     def insert(self, builder: Builder) -> MapReducePost:
         op, composer = self.op, self.composer
-        merges = known_merges(composer.block, self.states, self.nexts)
+        shown = proven_laws(composer.block, self.states, self.nexts)
+        laws = [_claimed(op.contract, i, law) for i, law in zip(self.group, shown, strict=True)]
+        is_merged = all(law.merge is not None for law in laws)
         rank = composer.rank - op.rank
         kept = tuple(range(rank))
         results = []
-        for i, merge in zip(self.group, merges, strict=True):
+        for i, law in zip(self.group, laws, strict=True):
             seed = op.initial[i]
             place = [DimRef(d) for d in kept] if isinstance(seed.type, TileType) else []
             access = Access(composer.map(place))
             # A right fold is a left fold whose maps count down; a tree may always be a chain.
-            is_tree = op.policy in TREE_POLICIES and None not in merges
-            policy = op.policy if is_tree else "fold_left"
-            results.append(FoldedResult(kept, policy, merge, seed, access))
+            policy = op.policy if op.contract.is_tree and is_merged else "fold_left"
+            contract = replace(op.contract, policy=policy, laws=(law,))
+            results.append(FoldedResult(kept, contract, seed, access))
         types = [op.results[i].type for i in self.group]
         return insert_fold(builder, composer, self.nexts, results, types)
+
+
+def _claimed(contract: ReductionContract, state: int, shown: StateLaw) -> StateLaw:
+    """The law of a state: what its scalar step shows, within what the reduction claims."""
+    if not contract.laws or contract.laws[state].merge == shown.merge:
+        return shown
+    return StateLaw()
 
 
 class _StaysLoop(Exception):  # noqa: N818  # a signal inside this file

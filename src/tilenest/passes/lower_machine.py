@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import constant_of, range_of, trip_counts
+from tilenest.analysis import ScratchLayout, constant_of, estimated_time, range_of, trip_counts
 from tilenest.dialects import (
     Access,
+    AddressLoad,
     Alloc,
-    Apply,
-    Bitcast,
-    Cast,
+    AtomCall,
     Check,
     Constant,
     Extent,
@@ -24,7 +23,6 @@ from tilenest.dialects import (
     Launch,
     Load,
     MapReducePost,
-    MemoryLoad,
     Nest,
     Offset,
     Parallel,
@@ -35,6 +33,7 @@ from tilenest.dialects import (
     Stride,
     Yield,
 )
+from tilenest.errors import TargetError
 from tilenest.ir import (
     INDEX,
     POINTER,
@@ -48,13 +47,10 @@ from tilenest.ir import (
     Value,
     ViewType,
     clone_operation,
+    fresh,
 )
 from tilenest.layouts import AffineMap, Interval
 from tilenest.nests import Address, Coordinates, Emitter, Index, MemoryAccess, NestBuilder, Place
-
-_ALIGNMENT = 64
-_UNKNOWN_TRIPS = 16
-_NS_PER_ELEMENT = 0.1
 
 
 def lower_machine(module: Module) -> Module:
@@ -79,8 +75,12 @@ def _lower_main(function: Function, machine: Module) -> None:
             types.append(argument.type)
             noalias.append(False)
     attributes = {**function.attributes, "noalias": (*noalias, True)}
+    # They are about arguments of the kernel; the entry has checked them.
+    for name in ("guards", "otherwise"):
+        attributes.pop(name, None)
     main = machine.add(Function(function.name, [*types, POINTER], (), attributes))
-    lowering = _FunctionLowering(machine, main, main.arguments[-1], is_main=True)
+    layout = fresh(ScratchLayout, function)
+    lowering = _FunctionLowering(machine, main, main.arguments[-1], layout, is_main=True)
     position = 0
     for i, argument in enumerate(function.arguments):
         first = main.arguments[position]
@@ -98,7 +98,7 @@ def _lower_main(function: Function, machine: Module) -> None:
             lowering.scalars[argument] = first
             position += 1
     lowering.block(function.body)
-    Rewriter().set_function_attribute(main, "scratch_bytes", lowering.scratch_peak)
+    Rewriter().set_function_attribute(main, "scratch_bytes", layout.sizes[None])
 
 
 def _known(static: Sequence[int | None], dynamic: Sequence[Value]) -> tuple[Index, ...]:
@@ -110,13 +110,19 @@ def _known(static: Sequence[int | None], dynamic: Sequence[Value]) -> tuple[Inde
 class _FunctionLowering:
     """Lowers blocks into one Machine function; the environment of its nests."""
 
-    def __init__(self, machine: Module, function: Function, scratch: Value, is_main: bool) -> None:
+    def __init__(
+        self,
+        machine: Module,
+        function: Function,
+        scratch: Value,
+        layout: ScratchLayout,
+        is_main: bool,
+    ) -> None:
         self.machine = machine
         self.function = function
         self.is_main = is_main
         self.scratch = scratch
-        self.scratch_used = 0
-        self.scratch_peak = 0
+        self.layout = layout
         self.emitter = Emitter(function)
         self.addresses: dict[Value, Address] = {}
         self.scalars: dict[Value, Value] = {}
@@ -140,11 +146,9 @@ class _FunctionLowering:
 
     def block(self, block: Block) -> list[Value]:
         """Lower the operations; the lowered operands of the terminator."""
-        used = self.scratch_used
         for op in block.operations:
             self.emitter.builder.location = op.location
             if op.TERMINATOR:
-                self.scratch_used = used
                 if isinstance(op, Return):
                     self.emitter.builder.insert(Return())
                     return []
@@ -159,7 +163,7 @@ class _FunctionLowering:
                 value = op.value
                 assert isinstance(value, bool | int | float)
                 self.scalars[op.result] = self.emitter.constant(value, op.result.type)
-            case Apply() | Cast() | Bitcast():
+            case _ if op.IS_ELEMENTWISE:
                 copy = clone_operation(op, dict(self.scalars))
                 self.scalars[op.result] = self.emitter.emit(copy)
             case Check():
@@ -189,6 +193,12 @@ class _FunctionLowering:
                 self._loops(op)
             case If():
                 self._if(op)
+            case AtomCall():
+                raise TargetError(
+                    f"the CPU target has no code for the atom {op.atom}",
+                    "run the program with target='interpret'",
+                    op.location,
+                )
             case _:
                 raise AssertionError(f"{op.NAME} in Scheduled form")
 
@@ -197,18 +207,12 @@ class _FunctionLowering:
     def _alloc(self, op: Alloc) -> None:
         type_ = op.result.type
         assert isinstance(type_, BufType)
-        size = type_.dtype.bytes
-        for extent in type_.shape:
-            size *= extent
-        offset = self.scratch_used
-        self.scratch_used += -(-size // _ALIGNMENT) * _ALIGNMENT
-        self.scratch_peak = max(self.scratch_peak, self.scratch_used)
         pointer = self.emitter.emit(
             Offset(
                 pointer=self.scratch,
                 index=self.emitter.value(0),
                 scale=1,
-                constant=offset,
+                constant=self.layout.offsets[op],
                 result_types=[POINTER],
             )
         )
@@ -217,7 +221,7 @@ class _FunctionLowering:
     def _read(self, op: Read) -> Value:
         address = self.addresses[op.buffer]
         return self.emitter.emit(
-            MemoryLoad(
+            AddressLoad(
                 pointer=address.pointer, align=address.dtype.bytes, result_types=[op.result.type]
             )
         )
@@ -240,7 +244,7 @@ class _FunctionLowering:
             zero = self.emitter.constant(0, op.result.type)
             otherwise = zero if op.other is None else self.scalar(op.other)
         return self.emitter.emit(
-            MemoryLoad(
+            AddressLoad(
                 pointer=memory.pointer(address, coordinates),
                 mask=mask,
                 otherwise=otherwise,
@@ -311,7 +315,8 @@ class _FunctionLowering:
                 {"noalias": (False, False, True, *noalias)},
             )
         )
-        inner = _FunctionLowering(self.machine, body, body.arguments[2], is_main=False)
+        scratch = body.arguments[2]
+        inner = _FunctionLowering(self.machine, body, scratch, self.layout, is_main=False)
         inner.adopt(self, captured, body.arguments[3:])
         inner.run_items(op)
         self.emitter.builder.insert(
@@ -319,8 +324,8 @@ class _FunctionLowering:
                 total=self.emitter.value(total),
                 captured=flat,
                 callee=body.name,
-                scratch_bytes=inner.scratch_peak,
-                cost_ns=_cost(op.body),
+                scratch_bytes=self.layout.sizes[op],
+                cost_ns=estimated_time(op.body),
             )
         )
 
@@ -406,22 +411,3 @@ def _captured_values(op: Operation) -> list[Value]:
             if value not in inside:
                 found[value] = None
     return list(found)
-
-
-def _cost(block: Block) -> float:
-    """A rough time of one execution in ns, for the choice of grain only."""
-    total = 1.0
-    for op in block.operations:
-        if isinstance(op, MapReducePost):
-            points = 1
-            for extent in op.extents:
-                points *= extent
-            total += points * _NS_PER_ELEMENT * max(1, len(op.fold_block.operations) // 2)
-        elif isinstance(op, Nest):
-            trips = 1
-            for count in trip_counts(op):
-                trips *= _UNKNOWN_TRIPS if count is None else count
-            total += trips * _cost(op.body)
-        else:
-            total += sum(_cost(region.block) for region in op.regions)
-    return total

@@ -57,6 +57,7 @@ def _pack_operand(
     panel = insert_pointwise(
         rewriter.builder_before(op), composer, element, TileType(value.type.dtype, dims)
     )
+    rewriter.set_attribute(panel, "repartition", plan.repartition)
     panel.results[0].name = f"{value.name}_panels" if value.name else "panels"
     row = DimRef(kept)
     access = Access(AffineMap(op.rank, len(op.symbols), (row // block, DimRef(k), row % block)))

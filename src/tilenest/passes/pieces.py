@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.dialects import Access, MapReducePost, ResultSpec, Yield
+from tilenest.dialects import Access, MapReducePost, Reduce, ReductionContract, ResultSpec, Yield
 from tilenest.ir import (
     INDEX,
     Block,
     Builder,
+    Operation,
     Region,
     Rewriter,
     ScalarType,
@@ -21,7 +22,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import DimRef
 from tilenest.passes.compose import Composer
-from tilenest.records import record
+from tilenest.records import record, replace
 
 
 def insert_pointwise(
@@ -44,11 +45,10 @@ def insert_pointwise(
 
 @record
 class FoldedResult:
-    """One result of a fold: kept loop dims, policy, proven merge, and its seed."""
+    """One result of a fold: kept loop dims, contract, and its seed."""
 
     dims: tuple[int, ...]
-    policy: str
-    merge: str | None
+    contract: ReductionContract
     seed: Value
     seed_access: Access
 
@@ -70,7 +70,7 @@ def insert_fold(
             extents=composer.extents,
             input_access=composer.shared(composer.input_access),
             seed_access=composer.shared([result.seed_access for result in results]),
-            specs=tuple(ResultSpec(r.dims, r.policy, r.merge) for r in results),
+            specs=tuple(ResultSpec(r.dims, r.contract) for r in results),
             result_types=list(result_types),
             regions=[
                 Region([block]),
@@ -78,6 +78,13 @@ def insert_fold(
             ],
         )
     )
+
+
+def keep_laws(op: Operation, kept: Sequence[int], rewriter: Rewriter) -> None:
+    """Let the contract of a reduction tell of these states, in this order, and no others."""
+    if isinstance(op, Reduce) and op.contract.laws:
+        laws = tuple(op.contract.laws[place] for place in kept)
+        rewriter.set_attribute(op, "contract", replace(op.contract, laws=laws))
 
 
 def identity_post(rank: int, state: Type) -> Region:

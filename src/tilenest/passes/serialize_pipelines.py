@@ -1,7 +1,9 @@
 """Run pipelines in order: a pipeline becomes an `exec.serial` with its stages one after the other.
 
-In: Candidate form. Out: no pipelines; a CPU core overlaps iterations by itself. The window a user
-asked for is reported, not kept.
+In: Candidate form, a target. Out: no pipelines; loops with the times of the pipelines they were. No
+stage hands on anything, so no versions count. Where every stage holds the worker, overlapping takes
+as long; where a target could overlap, a loop does not, and its decision says so. (Loading for the
+next iteration first was tried by hand: the copy costs more than the core hides by itself.)
 
     exec.pipeline [%a] { (%k, %s): yield %x } { (%k, %s, %x): yield %n }
     becomes   exec.serial [%a] { (%k, %s): ...; yield %n }
@@ -9,29 +11,44 @@ asked for is reported, not kept.
 
 from __future__ import annotations
 
+from tilenest.analysis import (
+    ModuloSchedule,
+    PipelineDependences,
+    schedule_record,
+    serial_schedule,
+)
 from tilenest.decisions import Decision
-from tilenest.dialects import Pipeline, Serial, Yield
+from tilenest.dialects import Pipeline, PipelineSchedule, Serial, Yield
 from tilenest.ir import Block, Builder, Function, Region, Rewriter, Value, inline_block
+from tilenest.machine import Machine, cpu_target
+from tilenest.records import replace
 
 
-def serialize_pipelines(function: Function, rewriter: Rewriter) -> list[Decision]:
+def serialize_pipelines(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
     """Replace every pipeline, inner ones first."""
+    target = cpu_target(machine)
     pipelines = [op for op in function.walk() if isinstance(op, Pipeline)]
+    decisions: list[Decision] = []
     for op in reversed(pipelines):
-        _inline_stages(op, rewriter)
-    return [
-        Decision(
-            "pipeline",
-            "stages in order",
-            f"{op.window or 'all'} iterations in flight",
-            "one core runs an instance, and overlaps iterations by itself",
-            op.location,
-        )
-        for op in pipelines
-    ]
+        graph = rewriter.analyses.get(PipelineDependences, function).graphs[op]
+        found = serial_schedule(op, graph, target)
+        schedule = replace(schedule_record(op, graph, found), versions=())
+        _inline_stages(op, schedule, rewriter)
+        decisions.insert(0, _decision(op, found))
+    return decisions
 
 
-def _inline_stages(op: Pipeline, rewriter: Rewriter) -> None:
+def _decision(op: Pipeline, found: ModuloSchedule) -> Decision:
+    return Decision(
+        "pipeline",
+        f"{len(op.regions)} stages in order, an iteration every {found.interval} steps",
+        f"{op.window or 'any number of'} iterations in flight",
+        "; ".join(found.reasons),
+        op.location,
+    )
+
+
+def _inline_stages(op: Pipeline, schedule: PipelineSchedule, rewriter: Rewriter) -> None:
     """A serial loop whose body is the stages one after the other."""
     body = Block()
     builder = Builder(body)
@@ -49,6 +66,7 @@ def _inline_stages(op: Pipeline, rewriter: Rewriter) -> None:
         upper=op.upper,
         step=op.step,
         initial=op.initial,
+        schedule=schedule,
         result_types=[result.type for result in op.results],
         regions=[Region([body])],
     )

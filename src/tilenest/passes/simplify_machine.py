@@ -8,21 +8,9 @@ knows what its nest writes."""
 
 from __future__ import annotations
 
-from tilenest.dialects import (
-    Apply,
-    Bitcast,
-    Cast,
-    Constant,
-    For,
-    LaneMask,
-    Lanes,
-    Offset,
-    ReduceLanes,
-    Splat,
-)
-from tilenest.ir import Block, Module, Operation, Rewriter, Value
+from tilenest.analysis import is_computation
+from tilenest.ir import Block, Module, Operation, RegionUse, Rewriter, Value
 
-_PURE = (Apply, Bitcast, Cast, Constant, LaneMask, Lanes, Offset, ReduceLanes, Splat)
 Known = dict[tuple[object, ...], Operation]
 
 
@@ -37,13 +25,13 @@ def simplify_machine(module: Module) -> None:
 
 def _merge(block: Block, scopes: list[Known], rewriter: Rewriter) -> None:
     for op in block.operations:
-        if isinstance(op, _PURE):
+        if is_computation(op):
             key = _key(op)
             found = next((scope[key] for scope in scopes if key in scope), None)
             if found is None:
                 scopes[-1][key] = op
             else:
-                rewriter.replace_op(op, [found.result])
+                rewriter.replace_op(op, found.results)
             continue
         for region in op.regions:
             for nested in region.blocks:
@@ -52,7 +40,8 @@ def _merge(block: Block, scopes: list[Known], rewriter: Rewriter) -> None:
 
 def _key(op: Operation) -> tuple[object, ...]:
     attributes = tuple((name, repr(value)) for name, value in op.attributes.items())
-    return (type(op), op.result.type, tuple(op.operands), attributes)
+    types = tuple(result.type for result in op.results)
+    return (type(op), types, op.segments, tuple(op.operands), attributes)
 
 
 def _hoist(block: Block, rewriter: Rewriter) -> None:
@@ -60,14 +49,14 @@ def _hoist(block: Block, rewriter: Rewriter) -> None:
         for region in op.regions:
             for nested in region.blocks:
                 _hoist(nested, rewriter)
-        if isinstance(op, For):
+        if op.REGION_USE is RegionUse.REPEATED:
             _hoist_from(op, rewriter)
 
 
-def _hoist_from(loop: For, rewriter: Rewriter) -> None:
+def _hoist_from(loop: Operation, rewriter: Rewriter) -> None:
     inside: set[Value] = set(loop.body.arguments)
     for op in loop.body.operations:
-        if isinstance(op, _PURE) and not any(value in inside for value in op.operands):
+        if is_computation(op) and not any(value in inside for value in op.operands):
             rewriter.move_before(op, loop)
         else:
             inside.update(op.results)
@@ -78,5 +67,5 @@ def _drop_unused(block: Block, rewriter: Rewriter) -> None:
         for region in op.regions:
             for nested in region.blocks:
                 _drop_unused(nested, rewriter)
-        if isinstance(op, _PURE) and not op.result.has_uses:
+        if is_computation(op) and not any(result.has_uses for result in op.results):
             rewriter.erase(op)

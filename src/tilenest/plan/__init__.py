@@ -11,7 +11,9 @@ from tilenest.plan.packing import (
     plan_packing,
     register_block_of,
 )
+from tilenest.plan.placement import PlacementPlan, plan_placement
 from tilenest.plan.schedules import plan_schedule
+from tilenest.plan.scratch import plan_scratch
 from tilenest.plan.sharing import SharedBuf, plan_sharing
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Join",
     "OperandPlan",
     "PackPlan",
+    "PlacementPlan",
     "SharedBuf",
     "contraction_of",
     "plain_load",
@@ -28,7 +31,9 @@ __all__ = [
     "plan_epilogue",
     "plan_join",
     "plan_packing",
+    "plan_placement",
     "plan_schedule",
+    "plan_scratch",
     "plan_sharing",
     "register_block_of",
 ]

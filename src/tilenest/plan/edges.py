@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tilenest.analysis import coincide, formula_of, is_same_place, is_written_between, may_overlap
+from tilenest.analysis import MemoryEffects, coincide, formula_of, is_same_place, may_overlap
 from tilenest.decisions import Decision
 from tilenest.dialects import (
     SCALAR_FUNCTIONS,
@@ -24,9 +24,19 @@ from tilenest.dialects import (
     Cast,
     Constant,
     MapReducePost,
-    Nest,
 )
-from tilenest.ir import Function, Operation, OpResult, TileType, Use, Value, ViewType
+from tilenest.ir import (
+    Asker,
+    BufType,
+    Function,
+    Operation,
+    OpResult,
+    RegionUse,
+    TileType,
+    Use,
+    Value,
+    ViewType,
+)
 from tilenest.layouts import DimRef, FloorDiv, IndexExpr, Mod, Sym
 from tilenest.records import record
 
@@ -53,6 +63,7 @@ class _Site:
 class _Judge:
     """What is known while the producers are judged, last one first."""
 
+    memory: MemoryEffects
     symbols: dict[Value, Sym] = field(default_factory=dict)
     sites: dict[Operation, list[_Site]] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
@@ -61,9 +72,9 @@ class _Judge:
         return formula_of(value, lambda leaf: self.symbols.setdefault(leaf, Sym(len(self.symbols))))
 
 
-def plan_edges(function: Function) -> EdgePlan:
+def plan_edges(function: Function, ask: Asker) -> EdgePlan:
     """Judge every pointwise producer of a tile."""
-    judge = _Judge()
+    judge = _Judge(ask.get(MemoryEffects, function))
     producers = [op for op in function.walk() if isinstance(op, MapReducePost) and op.results]
     for producer in reversed(producers):
         _judge(producer, judge)
@@ -209,7 +220,7 @@ def _repeats(site: _Site) -> int:
 def _is_in_deeper_loop(producer: Operation, root: Operation) -> bool:
     owner = root.parent_op
     while owner is not None and not _holds(owner, producer):
-        if isinstance(owner, Nest):
+        if owner.REGION_USE is RegionUse.REPEATED:
             return True
         owner = owner.parent_op
     return False
@@ -220,12 +231,12 @@ def _holds(owner: Operation, op: Operation) -> bool:
 
 
 def _changed_memory(producer: MapReducePost, site: _Site, judge: _Judge) -> Value | None:
-    """A view the producer reads that may hold other elements when the site's root reads it."""
+    """What the producer reads that may hold other elements when the site's root reads it."""
     symbols = [judge.symbol(value) for value in producer.symbols]
     for i, view in enumerate(producer.inputs):
-        if not isinstance(view.type, ViewType):
+        if not isinstance(view.type, ViewType | BufType):
             continue
-        if is_written_between(view, producer, site.root):
+        if judge.memory.is_written_between(view, producer, site.root):
             return view
         map_ = producer.access("input", i).map
         place = tuple(result.substitute(site.dims, symbols) for result in map_.results)

@@ -1,6 +1,6 @@
 """Which ops share one traversal, and which follow a fold into its epilogue.
 
-In: a function of fused work on values. Out: the next join or epilogue to apply, or None.
+In: a function of fused work on values, and one op of it. Out: the next join or epilogue for it.
 
 A join: a consumer that reads a pointwise result of a producer at each point of the same domain
 becomes further results of the producer (softmax stores exp(x - m) and sums it in one traversal).
@@ -10,11 +10,11 @@ between the fold and its store (a mean divides, a row sum is stored to the array
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from tilenest.analysis import ancestor_in, effects_of, is_written_between, may_overlap
+from tilenest.analysis import Dominance, MemoryEffects, effects_of, may_overlap
 from tilenest.dialects import MapReducePost
-from tilenest.ir import Function, Operation, OpResult, Use, ViewType
+from tilenest.ir import Asker, BufType, Function, Operation, OpResult, Use, Value, ViewType
 from tilenest.layouts import Const, DimRef
 from tilenest.records import record
 
@@ -41,32 +41,50 @@ class Epilogue:
     """the fold's loop dim that runs each loop dim of the consumer"""
 
 
-def plan_join(function: Function) -> Join | None:
-    for consumer in _work(function):
-        if consumer.outputs:
-            continue
-        for producer, result, position in _tile_inputs(consumer):
-            dims = _common_dims(producer, result, consumer, position)
-            if dims is not None and producer.parent is consumer.parent:
-                place = _place_of(producer, consumer)
-                if place is not None:
-                    return Join(producer, consumer, dims, place)
+def plan_join(function: Function, consumer: MapReducePost, ask: Asker) -> Join | None:
+    """The first producer that a consumer can join."""
+    if consumer.outputs:
+        return None
+    for producer, result, position in _tile_inputs(consumer):
+        dims = _common_dims(producer, result, consumer, position)
+        if dims is not None and producer.parent is consumer.parent:
+            place = _place_of(producer, consumer, _Around(function, ask))
+            if place is not None:
+                return Join(producer, consumer, dims, place)
     return None
 
 
-def plan_epilogue(function: Function) -> Epilogue | None:
-    for consumer in _work(function):
-        if consumer.folded_results or len(consumer.specs) != 1 or consumer.spec(0).is_masked:
-            continue
-        for fold, result, position in _tile_inputs(consumer):
-            dims = _cell_dims(fold, result, consumer, position)
-            if dims is not None and _may_follow(fold, result, consumer):
-                return Epilogue(fold, result, consumer, dims)
+def plan_epilogue(function: Function, consumer: MapReducePost, ask: Asker) -> Epilogue | None:
+    """The first fold in whose epilogue a consumer can run."""
+    if consumer.folded_results or len(consumer.specs) != 1 or consumer.spec(0).is_masked:
+        return None
+    for fold, result, position in _tile_inputs(consumer):
+        dims = _cell_dims(fold, result, consumer, position)
+        if dims is not None and _may_follow(fold, result, consumer, _Around(function, ask)):
+            return Epilogue(fold, result, consumer, dims)
     return None
 
 
-def _work(function: Function) -> Iterator[MapReducePost]:
-    return (op for op in function.walk() if isinstance(op, MapReducePost))
+class _Around:
+    """What is known of the function, as far as it is asked."""
+
+    def __init__(self, function: Function, ask: Asker) -> None:
+        self._function = function
+        self._ask = ask
+
+    def is_kept(self, memory: Iterable[Value], first: Operation, last: Operation) -> bool:
+        """Whether nothing writes to any of the memory between two operations."""
+        found = self._ask.get(MemoryEffects, self._function)
+        return not any(found.is_written_between(view, first, last) for view in memory)
+
+    def come_after(self, uses: Iterable[Use], op: Operation) -> bool:
+        """Whether uses are by `op` itself or by what follows it."""
+        dominance = self._ask.get(Dominance, self._function)
+        return all(dominance.dominates(op, use.operation) for use in uses)
+
+    def sees(self, op: Operation, value: Value) -> bool:
+        """Whether a value is there before an operation runs."""
+        return self._ask.get(Dominance, self._function).sees(op, value)
 
 
 def _tile_inputs(op: MapReducePost) -> Iterator[tuple[MapReducePost, int, int]]:
@@ -131,38 +149,16 @@ def _reads_only_at(consumer: MapReducePost, producer: MapReducePost, dims: tuple
     return sum(made_here) == sum(value in producer.results for value in consumer.operands)
 
 
-def _place_of(producer: MapReducePost, consumer: MapReducePost) -> bool | None:
+def _place_of(producer: MapReducePost, consumer: MapReducePost, around: _Around) -> bool | None:
     """True to stand at the consumer, False at the producer, None when neither is right."""
     memory = effects_of(producer).reads | effects_of(consumer).reads
-    if any(is_written_between(view, producer, consumer) for view in memory):
+    if not around.is_kept(memory, producer, consumer):
         return None
-    if all(_comes_after(use, consumer) for r in producer.results for use in r.uses):
+    if around.come_after((use for r in producer.results for use in r.uses), consumer):
         return True
-    block = producer.parent
-    assert block is not None
-    for value in consumer.operands:
-        owner = value.owner if isinstance(value, OpResult) else None
-        if owner is None or owner.parent is not block or owner is producer:
-            continue
-        if not _precedes(owner, producer):
-            return None
-    return False
-
-
-def _comes_after(use: Use, op: Operation) -> bool:
-    """Whether a use is by `op` itself or by what follows it in its block."""
-    block = op.parent
-    assert block is not None
-    holder = ancestor_in(block, use.operation)
-    return holder is op or (holder is not None and _precedes(op, holder))
-
-
-def _precedes(first: Operation, last: Operation) -> bool:
-    op: Operation | None = first.next
-    while op is not None:
-        if op is last:
-            return True
-        op = op.next
+    others = (value for value in consumer.operands if value not in producer.results)
+    if not all(around.sees(producer, value) for value in others):
+        return None
     return False
 
 
@@ -180,7 +176,7 @@ def _cell_dims(
     return dims if same else None
 
 
-def _may_follow(fold: MapReducePost, result: int, consumer: MapReducePost) -> bool:
+def _may_follow(fold: MapReducePost, result: int, consumer: MapReducePost, around: _Around) -> bool:
     """Whether the fold may run where the consumer stands, with the consumer in its epilogue."""
     value = fold.results[result]
     if any(use.operation is not consumer for use in value.uses):
@@ -188,14 +184,13 @@ def _may_follow(fold: MapReducePost, result: int, consumer: MapReducePost) -> bo
     if sum(v in fold.results for v in consumer.operands) != 1:
         return False
     others = [r for r in fold.results if r is not value]
-    if not all(_comes_after(use, consumer) for r in others for use in r.uses):
+    if not around.come_after((use for r in others for use in r.uses), consumer):
         return False
     if consumer.outputs and others:
         return False
     if any(access.bounds == "zero" for access in consumer.input_access):
         return False
-    reads = effects_of(fold).reads
-    if any(is_written_between(view, fold, consumer) for view in reads):
+    if not around.is_kept(effects_of(fold).reads, fold, consumer):
         return False
-    views = [value for value in fold.inputs if isinstance(value.type, ViewType)]
+    views = [value for value in fold.inputs if isinstance(value.type, ViewType | BufType)]
     return not any(may_overlap(view, output) for view in views for output in consumer.outputs)

@@ -4,17 +4,26 @@ In: a fold on values and the machine. Out: None unless the fold is a contraction
 q, state)`, one kept dim in each operand alone, one folded dim in both); else the register block
 (rows x columns) and, per operand, whether it is read in place or copied into panels first.
 
-A block of mr rows and nv vectors needs mr*nv accumulators, nv column vectors and one row element.
-Its cost per multiply-add is bounded by arithmetic, by loads, and by the latency of the chain; the
-cheapest block, with what it wastes on the extents, wins.
+A block of mr rows and nv vectors has to fit the registers with its operands. Its cost per
+multiply-add is bounded by arithmetic, by loads, and by the latency of the chain; the cheapest
+block, with what it wastes on the extents, wins.
 """
 
 from __future__ import annotations
 
-from tilenest.analysis import is_inside, ranges_of
+from math import prod
+
+from tilenest.analysis import (
+    is_inside,
+    panels,
+    ranges_of,
+    register_pressure,
+    repartition_cost,
+    whole,
+)
 from tilenest.decisions import Decision
-from tilenest.dialects import Access, Apply, Cast, Loop, MapReducePost, Sched
-from tilenest.ir import OpResult, Value, ViewType, element_dtype
+from tilenest.dialects import Access, Apply, Cast, Loop, MapReducePost, Repartition, Sched
+from tilenest.ir import OpResult, TileType, Value, ViewType, element_dtype
 from tilenest.layouts import DimRef
 from tilenest.machine import Machine
 from tilenest.records import record
@@ -49,10 +58,14 @@ class Contraction:
 
 @record
 class OperandPlan:
-    """One operand: `is_packed` into panels of `block` along its kept dim, or read in place."""
+    """One operand: held in panels of `block` along its kept dim from here on, or read in place."""
 
-    is_packed: bool
     block: int
+    repartition: Repartition | None
+
+    @property
+    def is_packed(self) -> bool:
+        return self.repartition is not None
 
 
 @record
@@ -147,7 +160,7 @@ def plan_packing(op: MapReducePost, machine: Machine) -> PackPlan | None:
     rows, columns = op.extents[roles.m], op.extents[roles.n]
     state = element_dtype(op.fold_block.arguments[-1].type)
     lanes = machine.lanes(state.bytes)
-    mr, nv = _register_block(rows, columns, lanes, machine)
+    mr, nv = _register_block(op, roles, lanes, machine)
     nr = nv * lanes
     a, why_a = _operand(op, roles.a, roles.m, mr, -(-columns // nr))
     b, why_b = _operand(op, roles.b, roles.n, nr, -(-rows // mr))
@@ -184,14 +197,19 @@ def register_block_of(op: MapReducePost) -> tuple[int, int] | None:
     return rows, columns
 
 
-def _register_block(rows: int, columns: int, lanes: int, machine: Machine) -> tuple[int, int]:
+def _register_block(
+    op: MapReducePost, roles: Contraction, lanes: int, machine: Machine
+) -> tuple[int, int]:
     """(mr, nv) of least cost."""
+    rows, columns = op.extents[roles.m], op.extents[roles.n]
     best: tuple[float, int, int, int] | None = None
     for nv in range(1, _MOST_VECTORS + 1):
         if nv > 1 and nv * lanes >= columns + lanes:
             break
-        most = max(1, (machine.vector_registers - 1 - nv) // nv)
-        for mr in range(1, min(most, max(rows, 1)) + 1):
+        for mr in range(1, max(rows, 1) + 1):
+            block = _blocked(roles, mr, nv * lanes, lanes, True)
+            if mr > 1 and not register_pressure(op, block, machine).fits:
+                break
             padded = -(-rows // mr) * mr * (-(-columns // (nv * lanes)) * nv * lanes)
             loads = (mr + nv) / (mr * nv)
             chains = _CHAINS_TO_FILL / (mr * nv)
@@ -222,8 +240,24 @@ def _operand(
     else:
         is_packed, reason = False, "its elements lie as the blocks read them"
     choice, other = ("panels", "in place") if is_packed else ("in place", "panels")
+    change = _repartition(op, position, kept, block) if is_packed else None
+    if change is not None:
+        reason = f"{reason}; {change.kept} elements are copied, {prod(change.target.fragment)} held"
     decision = Decision(f"operand %{name}", choice, other, reason, op.location)
-    return OperandPlan(is_packed, block), decision
+    return OperandPlan(block, change), decision
+
+
+def _repartition(op: MapReducePost, position: int, kept: int, block: int) -> Repartition:
+    """From a tile as it is to panels along its kept dim; nobody else holds any of it."""
+    value = op.inputs[position]
+    assert isinstance(value.type, TileType)
+    axes = op.access("input", position).map.results
+    (k,) = set(range(op.rank)) - set(op.spec(0).dims)
+    source = whole(value.type.shape)
+    target = panels(value.type.shape, axes.index(DimRef(kept)), axes.index(DimRef(k)), block)
+    cost = repartition_cost(source, target)
+    assert cost is not None, "one holder's elements are counted"
+    return Repartition(source, target, *cost)
 
 
 def _obstacle_in_place(op: MapReducePost, position: int, kept: int, is_vector: bool) -> str | None:

@@ -1,6 +1,6 @@
 """The loop nest of each op: which dim runs along vectors, what is unrolled, in which order.
 
-In: a bufferized op over its final domain, and the machine. Out: a `Sched` and why.
+In: a bufferized op, the machine. Out: a `Sched` and why, with proofs of the atoms it leans on.
 
     pointwise       the dim along which stores are contiguous runs along vectors, several at once;
                     where the inputs are contiguous along another one, squares are transposed
@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilenest.analysis import offset_step
+from tilenest.analysis import Reductions, Regrouping, atom_sites, offset_step
 from tilenest.decisions import Decision
-from tilenest.dialects import SCALAR_FUNCTIONS, Apply, Loop, MapReducePost, Sched
-from tilenest.ir import element_dtype, index
-from tilenest.machine import Machine
+from tilenest.dialects import SCALAR_FUNCTIONS, Apply, AtomChoice, Loop, MapReducePost, Sched
+from tilenest.ir import Asker, element_dtype, index
+from tilenest.machine import Machine, Refusal, Selection, Target, cpu_target, select
+from tilenest.records import replace
 
 _COPIES = 4
 _COPIES_OF_EXPENSIVE = 2
@@ -26,22 +27,43 @@ _SMALLEST_BYTES = 4
 """Narrower elements are widened in registers before anything is computed."""
 
 
-def plan_schedule(op: MapReducePost, machine: Machine) -> tuple[Sched, Decision]:
+Scheduled = tuple[Sched, tuple[Decision, ...]]
+
+
+def plan_schedule(op: MapReducePost, machine: Machine, ask: Asker) -> Scheduled:
     """The schedule of one op."""
+    target = cpu_target(machine)
     lanes = machine.lanes(_widest_bytes(op))
     folded = _folded_dims(op)
     if not folded:
-        return _pointwise(op, lanes)
+        return _pointwise(op, lanes, target)
     steps = {d: _contiguity(op, d) for d in range(op.rank)}
     kept = [d for d in range(op.rank) if d not in folded]
     best_folded = max(sorted(folded), key=lambda d: (steps[d], d))
     best_kept = max(kept, key=lambda d: (steps[d], d)) if kept else None
-    if _may_split(op) and (best_kept is None or steps[best_folded] >= steps[best_kept]):
-        return _split_fold(op, best_folded, folded, lanes)
+    chain = _chain(op, ask)
+    if best_kept is None or steps[best_folded] >= steps[best_kept]:
+        split = None if chain else _split_fold(op, best_folded, folded, lanes, target)
+        if split is not None:
+            return split
     if best_kept is not None and op.extents[best_kept] >= 2:
         return _kept_vectors(op, best_kept, folded, lanes)
     sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
-    return sched, _decision(op, sched, "vectorized", "its folds are chains over the only long dim")
+    reason = f"only a folded dim is long, and {chain or 'no atom combines its lanes'}"
+    return sched, (_decision(op, sched, "vectorized", reason),)
+
+
+def _with_atoms(op: MapReducePost, sched: Sched, target: Target) -> Scheduled | Refusal:
+    """The schedule with an atom for each step it leaves to one, or the first that has none."""
+    found: list[Selection] = []
+    for site in atom_sites(op, sched.loops).values():
+        selection = select(site, target)
+        if isinstance(selection, Refusal):
+            return selection
+        found.append(selection)
+    contracts = [selection.contract for selection in found]
+    atoms = tuple(AtomChoice(contract.id, contract.version) for contract in contracts)
+    return replace(sched, atoms=atoms), tuple(selection.decision for selection in found)
 
 
 def _decision(op: MapReducePost, sched: Sched, runner_up: str, reason: str) -> Decision:
@@ -50,22 +72,25 @@ def _decision(op: MapReducePost, sched: Sched, runner_up: str, reason: str) -> D
     return Decision(subject, sched.preset, runner_up, reason, op.location)
 
 
-def _pointwise(op: MapReducePost, lanes: int) -> tuple[Sched, Decision]:
+def _pointwise(op: MapReducePost, lanes: int, target: Target) -> Scheduled:
     if all(extent == 1 for extent in op.extents):
         sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
-        return sched, _decision(op, sched, "vectorized", "it is one point")
+        return sched, (_decision(op, sched, "vectorized", "it is one point"),)
     dim = max(range(op.rank), key=lambda d: (_stores_along(op, d), _contiguity(op, d), d))
-    along = _transposing_dim(op, dim, lanes)
-    if along is not None:
-        sched = _transposed(op, dim, along, lanes)
-        reason = f"inputs are contiguous along loop {along}, stores along loop {dim}"
-        return sched, _decision(op, sched, "vectorized", reason)
-    outer = [Loop(d, 1) for d in range(op.rank) if d != dim]
-    sched = Sched((*outer, *_vectors(op, dim, lanes)), "vectorized")
     reason = f"stores are contiguous along loop {dim}"
     if _stores_along(op, dim) < 2:
         reason = f"loop {dim} is the best of dims without contiguous stores"
-    return sched, _decision(op, sched, "classic", reason)
+    along = _transposing_dim(op, dim, lanes)
+    if along is not None:
+        found = _with_atoms(op, _transposed(op, dim, along, lanes), target)
+        if not isinstance(found, Refusal):
+            sched, proofs = found
+            why = f"inputs are contiguous along loop {along}, stores along loop {dim}"
+            return sched, (_decision(op, sched, "vectorized", why), *proofs)
+        reason = f"{reason}; {found}"
+    outer = [Loop(d, 1) for d in range(op.rank) if d != dim]
+    sched = Sched((*outer, *_vectors(op, dim, lanes)), "vectorized")
+    return sched, (_decision(op, sched, "classic", reason),)
 
 
 def _transposing_dim(op: MapReducePost, dim: int, lanes: int) -> int | None:
@@ -97,18 +122,27 @@ def _vectors(op: MapReducePost, dim: int, lanes: int) -> Iterator[Loop]:
 
 
 def _split_fold(
-    op: MapReducePost, dim: int, folded: set[int], lanes: int
-) -> tuple[Sched, Decision]:
+    op: MapReducePost, dim: int, folded: set[int], lanes: int, target: Target
+) -> Scheduled | None:
+    """Partial folds, where an atom may combine their lanes."""
     kept = [Loop(d, 1) for d in range(op.rank) if d not in folded]
     others = [Loop(d, 1) for d in sorted(folded) if d != dim]
     sched = Sched((*kept, *others, *_vectors(op, dim, lanes)), "reduction_vectorized")
-    reason = f"inputs are contiguous along folded loop {dim} and the policy allows partial folds"
-    return sched, _decision(op, sched, "vectorized", reason)
+    found = _with_atoms(op, sched, target)
+    if isinstance(found, Refusal):
+        return None
+    sched, proofs = found
+    reason = f"inputs are contiguous along folded loop {dim} and partial folds may be combined"
+    return sched, (_decision(op, sched, "vectorized", reason), *proofs)
 
 
-def _kept_vectors(
-    op: MapReducePost, dim: int, folded: set[int], lanes: int
-) -> tuple[Sched, Decision]:
+def _chain(op: MapReducePost, ask: Asker) -> str | None:
+    """Why some fold may not be split over lanes."""
+    lanes = [answer.permission(Regrouping.LANES) for answer in ask.get(Reductions, op)]
+    return next((verdict.reason for verdict in lanes if not verdict.is_legal), None)
+
+
+def _kept_vectors(op: MapReducePost, dim: int, folded: set[int], lanes: int) -> Scheduled:
     kept = [Loop(d, 1) for d in range(op.rank) if d not in folded and d != dim]
     inner = [Loop(d, 1) for d in sorted(folded)]
     outer, vector = [Loop(dim, lanes)], Loop(dim, lanes, "vector")
@@ -117,7 +151,7 @@ def _kept_vectors(
         outer = [Loop(dim, copies * lanes)]
     sched = Sched((*kept, *outer, *inner, vector), "vectorized")
     reason = f"cells along kept loop {dim} are independent, each folds in order"
-    return sched, _decision(op, sched, "reduction_vectorized", reason)
+    return sched, (_decision(op, sched, "reduction_vectorized", reason),)
 
 
 def _folded_dims(op: MapReducePost) -> set[int]:
@@ -125,15 +159,6 @@ def _folded_dims(op: MapReducePost) -> set[int]:
     for j in op.folded_results:
         dims |= set(range(op.rank)) - set(op.spec(j).dims)
     return dims
-
-
-def _may_split(op: MapReducePost) -> bool:
-    """Whether every fold may be cut into partial ones: by its policy, or because it is exact."""
-    return all(
-        op.spec(j).merge is not None
-        and (op.spec(j).policy == "unordered_tree" or element_dtype(seed.type).is_integer)
-        for j, seed in zip(op.folded_results, op.seeds, strict=True)
-    )
 
 
 def _widest_bytes(op: MapReducePost) -> int:

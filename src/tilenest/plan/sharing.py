@@ -10,11 +10,20 @@ a buf. What is copied at one moment is read first, all of it: the pass sees to t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
-from tilenest.analysis import Lifetimes, ancestor_in, is_same_place
-from tilenest.dialects import If, MapReducePost, Serial
-from tilenest.ir import BlockArgument, Function, Operation, OpResult, TileType, Value
+from tilenest.analysis import Dominance, Liveness, ancestor_in, is_same_place
+from tilenest.dialects import MapReducePost
+from tilenest.ir import (
+    Asker,
+    BlockArgument,
+    Function,
+    Operation,
+    OpResult,
+    RegionUse,
+    TileType,
+    Value,
+)
 from tilenest.layouts import DimRef
 from tilenest.records import record
 
@@ -28,9 +37,10 @@ class SharedBuf:
     """the first operation, in the innermost block around all tiles, that defines one or holds it"""
 
 
-def plan_sharing(function: Function) -> tuple[SharedBuf, ...]:
+def plan_sharing(function: Function, ask: Asker) -> tuple[SharedBuf, ...]:
     """Put all tiles of a function into groups."""
-    groups = _Groups(function)
+    groups = _Groups(function, ask.get(Liveness, function))
+    dominance = ask.get(Dominance, function)
     operations = list(function.walk())
     for op in operations:
         for tile, source in _handed_on(op):
@@ -38,17 +48,16 @@ def plan_sharing(function: Function) -> tuple[SharedBuf, ...]:
     for op in reversed(operations):
         if isinstance(op, MapReducePost):
             _update_operand(op, groups)
-    return tuple(groups.bufs())
+    return tuple(groups.bufs(dominance))
 
 
 def _handed_on(op: Operation) -> Iterator[tuple[Value, Value]]:
     """The states of a loop or the results of an if, with the tiles that are copied into them."""
     tiles = [i for i, result in enumerate(op.results) if isinstance(result.type, TileType)]
-    if isinstance(op, Serial):
-        states = op.body.arguments[op.rank :]
-        yield from ((states[i], op.body.terminator.operands[i]) for i in tiles)
-        yield from ((states[i], op.initial[i]) for i in tiles)
-    elif isinstance(op, If):
+    carries = [op.carries()[i] for i in tiles if op.carries()]
+    yield from ((carry.arguments[0], carry.yielded) for carry in carries)
+    yield from ((carry.arguments[0], carry.initial) for carry in carries)
+    if op.REGION_USE is RegionUse.ALTERNATIVE:
         for region in op.regions:
             yield from ((op.results[i], region.block.terminator.operands[i]) for i in tiles)
 
@@ -66,8 +75,8 @@ def _update_operand(work: MapReducePost, groups: _Groups) -> None:
 class _Groups:
     """The tiles of a function, in groups that grow."""
 
-    def __init__(self, function: Function) -> None:
-        self._lifetimes = Lifetimes(function)
+    def __init__(self, function: Function, liveness: Liveness) -> None:
+        self._liveness = liveness
         self._groups: dict[Value, list[Value]] = {}
         for op in function.walk():
             for result in op.results:
@@ -76,8 +85,9 @@ class _Groups:
 
     def _add(self, result: OpResult) -> None:
         group: list[Value] = [result]
-        if isinstance(result.owner, Serial):
-            group.append(result.owner.body.arguments[result.owner.rank + result.index])
+        carries = result.owner.carries()
+        if carries:
+            group += carries[result.index].arguments
         self._groups.update(dict.fromkeys(group, group))
 
     def is_alone(self, tile: Value) -> bool:
@@ -95,12 +105,13 @@ class _Groups:
         self._groups.update(dict.fromkeys(theirs, ours))
         return True
 
-    def bufs(self) -> Iterator[SharedBuf]:
+    def bufs(self, dominance: Dominance) -> Iterator[SharedBuf]:
         """One buf a group, in the order of their first tiles."""
         groups = {id(group): group for group in self._groups.values()}
         for group in groups.values():
-            tiles = sorted(group, key=lambda tile: self._lifetimes.place(_definer(tile)))
-            yield SharedBuf(tuple(tiles), _anchor([_definer(tile) for tile in tiles]))
+            tiles = sorted(group, key=lambda tile: self._liveness.places[_definer(tile)])
+            anchor = _anchor([_definer(tile) for tile in tiles], dominance)
+            yield SharedBuf(tuple(tiles), anchor)
 
     # Safety --------------------------------------------------------------------------------
 
@@ -125,24 +136,21 @@ class _Groups:
             slots = [use.index for use in work.operand_uses if use.value is other]
             if not all(_reads_own_cell(work, tile.index, slot) for slot in slots):
                 return True
-            return self._lifetimes.is_read_after(other, work)
-        if isinstance(work, If):
-            ends = [region.block.terminator for region in work.regions]
-            return any(
-                end.operands[tile.index] is not other and self._lifetimes.is_read_after(other, end)
-                for end in ends
-            )
-        # The loop's state, in the same group, answers for its result.
-        assert isinstance(work, Serial), work.NAME
-        return False
+            return self._liveness.is_live_after(other, work)
+        # A loop's state, in the same group, answers for its result.
+        ends = [] if work.carries() else [region.block.terminator for region in work.regions]
+        return any(
+            end.operands[tile.index] is not other and self._liveness.is_live_after(other, end)
+            for end in ends
+        )
 
     def _state_overwrites(self, state: BlockArgument, other: Value) -> bool:
         loop = state.block.parent_op
-        assert isinstance(loop, Serial)
-        starts_as = loop.initial[state.index - loop.rank]
-        if other is not starts_as and self._lifetimes.is_read_in_or_after(other, loop):
+        assert loop is not None, "a state is in the region of its loop"
+        starts_as = loop.carries()[state.index - len(loop.inductions())].initial
+        if other is not starts_as and self._liveness.is_live_into(other, loop):
             return True
-        return self._lifetimes.is_read_after(other, state.block.terminator)
+        return self._liveness.is_live_after(other, state.block.terminator)
 
 
 def _is_alike(a: Value, b: Value) -> bool:
@@ -176,14 +184,8 @@ def _reads_own_cell(work: MapReducePost, result: int, slot: int) -> bool:
     return False
 
 
-def _anchor(definers: Iterable[Operation]) -> Operation:
+def _anchor(definers: Sequence[Operation], dominance: Dominance) -> Operation:
     """From operations in order, the one that stands or holds the first in their common block."""
-    first, *others = definers
-    anchor = first
-    while True:
-        block = anchor.parent
-        assert block is not None
-        if all(ancestor_in(block, op) is not None for op in others):
-            return anchor
-        assert anchor.parent_op is not None
-        anchor = anchor.parent_op
+    anchor = ancestor_in(dominance.common_dominator(definers), definers[0])
+    assert anchor is not None
+    return anchor

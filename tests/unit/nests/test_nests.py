@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from tests.unit.nests.scheduled import access, apply, one_op_module
-from tilenest.dialects import Apply, Loop, ResultSpec, Sched, Transpose
+from tilenest.dialects import Apply, AtomCall, AtomChoice, Loop, ResultSpec, Sched, contract_of
 from tilenest.interp import interpret
-from tilenest.ir import Module, float32, int32
-from tilenest.layouts import DimRef
+from tilenest.ir import COMBINE, Module, float32, int32
+from tilenest.layouts import AffineMap, Const, DimRef
+from tilenest.machine import LANE_REDUCTIONS, TRANSPOSE_LANES
 from tilenest.passes import lower_machine, simplify_machine
+from tilenest.verify import verify_module
 
 D0, D1, D2 = DimRef(0), DimRef(1), DimRef(2)
 
@@ -43,14 +45,15 @@ def test_pointwise_vector_with_tail(n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 31, 32, 33, 71])
 def test_reduction_vectorized(n: int) -> None:
-    sched = Sched((Loop(0, 1), Loop(1, 32), Loop(1, 8, "vector")))
+    loops = (Loop(0, 1), Loop(1, 32), Loop(1, 8, "vector"))
+    sched = Sched(loops, atoms=(AtomChoice(LANE_REDUCTIONS["add"]),))
     module = one_op_module(
         int32,
         [(3, n), (3,)],
         (3, n),
         [access(2, [D0, D1])],
         access(2, [D0]),
-        ResultSpec((0,), "unordered_tree", "add"),
+        ResultSpec((0,), contract_of("unordered_tree", "add")),
         lambda b, v: [apply(b, "add", v[3], v[2])],
         sched,
         seed=5,
@@ -59,6 +62,32 @@ def test_reduction_vectorized(n: int) -> None:
     out = np.full(3, -1, np.int32)
     run(module, a, out)
     np.testing.assert_array_equal(out, a.sum(1) + 5)
+    for call in lower_machine(module).walk():
+        if isinstance(call, AtomCall):
+            assert (call.atom, call.semantic) == (LANE_REDUCTIONS["add"], f"{COMBINE}add")
+            assert call.layouts == (AffineMap(1, 0, (Const(0), D0)),)
+
+
+@pytest.mark.parametrize("n", [8, 16])
+@pytest.mark.parametrize("m", [4, 12])
+def test_copies_of_a_fold_leave_the_cells_in_their_lanes(m: int, n: int) -> None:
+    loops = (Loop(0, 8), Loop(1, 4), Loop(1, 1, "unrolled"), Loop(0, 8, "vector"))
+    module = one_op_module(
+        int32,
+        [(m, n), (n,)],
+        (n, m),
+        [access(2, [D1, D0])],
+        access(2, [D0]),
+        ResultSpec((0,), contract_of("unordered_tree", "add")),
+        lambda b, v: [apply(b, "add", v[3], v[2])],
+        Sched(loops),
+        seed=5,
+    )
+    verify_module(module)
+    a = np.random.default_rng(n).integers(-9, 9, (m, n)).astype(np.int32)
+    out = np.full(n, -77, np.int32)
+    run(module, a, out)
+    np.testing.assert_array_equal(out, a.sum(0) + 5)
 
 
 @pytest.mark.parametrize("n", [1, 8, 9, 40])
@@ -71,7 +100,7 @@ def test_kept_dim_vectorized(m: int, n: int) -> None:
         (n, m),
         [access(2, [D1, D0])],
         access(2, [D0]),
-        ResultSpec((0,), "fold_left"),
+        ResultSpec((0,), contract_of("fold_left")),
         lambda b, v: [apply(b, "add", v[3], v[2])],
         sched,
     )
@@ -95,7 +124,7 @@ def test_register_blocked_product(m: int, n: int, k: int) -> None:
         (m, n, k),
         [access(3, [D0, D2]), access(3, [D2, D1])],
         access(3, [D0, D1]),
-        ResultSpec((0, 1), "fold_left"),
+        ResultSpec((0, 1), contract_of("fold_left")),
         lambda b, v: [apply(b, "fma", v[3], v[4], v[5])],
         Sched(loops),
     )
@@ -115,7 +144,7 @@ def test_panel_maps_simplify_to_contiguous_accesses() -> None:
         (12, 5),
         [access(2, [D0 // 6, D1, D0 % 6])],
         access(2, [D0]),
-        ResultSpec((0,), "fold_left"),
+        ResultSpec((0,), contract_of("fold_left")),
         lambda b, v: [apply(b, "add", v[3], v[2])],
         Sched(loops),
     )
@@ -178,17 +207,20 @@ def test_transposed_squares(m: int, n: int) -> None:
         access(2, [D1, D0]),
         ResultSpec((0, 1)),
         lambda b, v: [apply(b, "neg", v[2])],
-        Sched(loops),
+        Sched(loops, atoms=(AtomChoice(TRANSPOSE_LANES),)),
     )
     a = np.random.default_rng(m).standard_normal((m, n), np.float32)
     out = np.full((n, m), np.nan, np.float32)
     run(module, a, out)
     np.testing.assert_array_equal(out, -a.T)
-    transposes = [op for op in lower_machine(module).walk() if isinstance(op, Transpose)]
-    assert transposes
+    calls = [op for op in lower_machine(module).walk() if isinstance(op, AtomCall)]
+    assert {(call.atom, call.version) for call in calls} == {(TRANSPOSE_LANES, 1)}
+    assert {call.layouts for call in calls} == {(AffineMap.identity(2), *[None] * 7)}
+    verify_module(module)
 
 
 def test_transposed_squares_clipped_at_run_time() -> None:
+    loops = (Loop(0, 8), Loop(1, 8, "vector"), Loop(0, 1, "transposed"))
     module = one_op_module(
         float32,
         [(20, 24), (22, 17)],
@@ -197,7 +229,7 @@ def test_transposed_squares_clipped_at_run_time() -> None:
         access(2, [D1, D0], "zero"),
         ResultSpec((0, 1)),
         lambda _, v: [v[2]],
-        Sched((Loop(0, 8), Loop(1, 8, "vector"), Loop(0, 1, "transposed"))),
+        Sched(loops, atoms=(AtomChoice(TRANSPOSE_LANES),)),
     )
     a = np.random.default_rng(0).standard_normal((20, 24), np.float32)
     out = np.full((22, 17), np.nan, np.float32)

@@ -17,7 +17,7 @@ from tilenest.capture import ALONE, ArraySpec, capture
 from tilenest.decisions import Decision
 from tilenest.dialects import MapReducePost
 from tilenest.interp import interpret
-from tilenest.ir import DTYPES, DType, Function, Module, Operation
+from tilenest.ir import DTYPES, DType, Function, Module, Operation, Rewriter
 from tilenest.machine import AVX512, Machine
 from tilenest.passes import SCHEDULE_PASSES
 from tilenest.verify import verify_module
@@ -76,9 +76,11 @@ def run_stepwise(
     module = capture(kernel, specs_of(arrays), configuration or {}).module
     expected = run(module, arrays)
     decisions: list[Decision] = []
+    rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        decisions += step(module, machine)
+        decisions += step(module, machine, rewriter)
         verify_module(module)
+        rewriter.analyses.check()
         for wanted, found in zip(expected, run(module, arrays), strict=True):
             np.testing.assert_array_equal(found, wanted, err_msg=f"after {name}")
     return Scheduled(module, tuple(decisions), tuple(run(module, arrays)))

@@ -12,7 +12,7 @@ from tests.unit.passes.stepwise import Array, run, run_stepwise, specs_of
 from tilenest.capture import capture
 from tilenest.dialects import Check, If, Load, MapReducePost, Serial
 from tilenest.errors import OutOfBounds
-from tilenest.ir import Module
+from tilenest.ir import Module, Rewriter
 from tilenest.machine import AVX2
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import verify_module
@@ -57,8 +57,9 @@ def fold(X: Any, Y: Any, *, at: int) -> None:
 
 def scheduled(kernel: Any, at: int) -> Module:
     module = capture(kernel, specs_of(arrays()), {"at": at}).module
+    rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2)
+        step(module, AVX2, rewriter)
     return module
 
 
@@ -68,9 +69,11 @@ def test_every_step_keeps_the_checks(kernel: Any, good: int, bad: int, is_low: b
     run_stepwise(kernel, arrays(), {"at": good})
     meant = f"X.* axis 0 has extent 6, the index is {-1 if is_low else 6} "
     module = capture(kernel, specs_of(arrays()), {"at": -1 if is_low else bad}).module
+    rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2)
+        step(module, AVX2, rewriter)
         verify_module(module)
+        rewriter.analyses.check()
         with pytest.raises(OutOfBounds, match=meant):
             run(module, arrays())
     machine = lower_machine(module)

@@ -12,7 +12,7 @@ from tilenest import language
 from tilenest.capture import capture
 from tilenest.dialects import Alloc
 from tilenest.errors import OutOfBounds
-from tilenest.ir import float32, int32
+from tilenest.ir import Rewriter, float32, int32
 from tilenest.machine import AVX2
 from tilenest.passes import SCHEDULE_PASSES
 
@@ -220,8 +220,9 @@ def test_checked_reads_raise_after_every_step() -> None:
     run_stepwise(checked, arrays, {"offset": 0})
     kernel: Any = checked
     module = capture(kernel, specs_of(arrays), {"offset": 1}).module
+    rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2)
+        step(module, AVX2, rewriter)
         with pytest.raises(OutOfBounds):
             run(module, arrays)
 

@@ -12,6 +12,7 @@ from tests.unit.capture.kernels import captured
 from tests.unit.passes.stepwise import run, run_stepwise
 from tilenest import language
 from tilenest.dialects import Alloc, MapReducePost
+from tilenest.ir import Rewriter
 from tilenest.machine import AVX512
 from tilenest.passes import SCHEDULE_PASSES
 from tilenest.verify import verify_module
@@ -177,9 +178,11 @@ def test_every_step_keeps_what_a_program_stores(text: str) -> None:
     result = captured(staged_kernel(text), *arguments(1))
     inputs = [[arguments(n)[place] for place in result.arguments] for n in (0, 1, 3)]
     expected = [run(result.module, given) for given in inputs]
+    rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(result.module, AVX512)
+        step(result.module, AVX512, rewriter)
         verify_module(result.module)
+        rewriter.analyses.check()
         for given, wanted in zip(inputs, expected, strict=True):
             found = run(result.module, given)
             np.testing.assert_array_equal(found[-1], wanted[-1], err_msg=f"after {name}: {text}")

@@ -1,0 +1,101 @@
+"""Keep the constants of maps so near that no coordinate wraps.
+
+In: Candidate form whose origins and symbols are limited. Out: a result of a map that lies outside
+of every array, wherever its coordinates are, is moved to where it does not leave 64 bits: what lay
+outside stays outside, in the same order. Maps whose coordinates leave 64 bits on the way from
+inside to outside are refused.
+
+    view.remap(%A, map = (d0) -> (d0 + 2^63 - 1))     becomes   (d0) -> (d0 + 2^58)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tilenest.decisions import Decision
+from tilenest.dialects import Reindex, Remap, dims_of
+from tilenest.errors import TargetError
+from tilenest.ir import Function, Operation, Rewriter
+from tilenest.layouts import (
+    Add,
+    AffineMap,
+    BitExpr,
+    Const,
+    DimRef,
+    FloorDiv,
+    IndexExpr,
+    Mod,
+    Mul,
+    Ranges,
+    Sym,
+    bounds,
+)
+from tilenest.passes.limit_origins import FARTHEST, farthest
+
+_MOST = (1 << 63) - FARTHEST
+_WIDEST_TILE = 1 << 16
+"""How far elements lie from an origin, where the extents of a view do not say it."""
+
+
+def limit_maps(function: Function, rewriter: Rewriter) -> Iterable[Decision]:
+    """Limit the maps of one function in place."""
+    for op in function.walk():
+        if isinstance(op, Reindex | Remap):
+            names = ["map", "valid"] if isinstance(op, Remap) and op.conditions else ["map"]
+            for name in names:
+                found: AffineMap = op.attributes[name]
+                results = tuple(_near(op, result) for result in found.results)
+                if results != found.results:
+                    near = AffineMap(found.n_dims, found.n_syms, results)
+                    rewriter.set_attribute(op, name, near)
+    return ()
+
+
+def _near(op: Reindex | Remap, expr: IndexExpr) -> IndexExpr:
+    known = _extents(op)
+    ranges: dict[DimRef | Sym, tuple[int, int]] = {
+        DimRef(d): (0, max(size - 1, 0)) for d, size in enumerate(known) if size is not None
+    }
+    if expr.linear() is not None:
+        most = farthest(op)
+        behind = most + _WIDEST_TILE
+        ranges.update((DimRef(d), (0, behind)) for d, size in enumerate(known) if size is None)
+        ranges.update((Sym(place), (-most, most)) for place in range(len(op.symbols)))
+    found = bounds(expr, ranges)
+    if found is not None and found[0] > FARTHEST:
+        expr = expr - (found[0] - FARTHEST)
+    elif found is not None and found[1] < -FARTHEST:
+        expr = expr - (found[1] + FARTHEST)
+    if _reach(expr, ranges) > _MOST:
+        raise TargetError(
+            f"the coordinate {expr} leaves 64 bits",
+            remedy="use smaller steps: no array is that long",
+            location=op.location,
+        )
+    return expr
+
+
+def _extents(op: Operation) -> list[int | None]:
+    """The extents of a map's dims, None where they are known at run time only."""
+    if isinstance(op, Remap):
+        sizes = [op.extent(axis) for axis in range(op.map.n_dims)]
+        return [size if isinstance(size, int) else None for size in sizes]
+    return [dim.extent for dim in dims_of(op.results[0].type)]
+
+
+def _reach(expr: IndexExpr, ranges: Ranges) -> int:
+    """A bound of every intermediate value's size; what is not known counts as small."""
+    match expr:
+        case Const(value):
+            return abs(value)
+        case DimRef() | Sym():
+            return max(map(abs, ranges.get(expr, (0, 1))))
+        case Add(operands):
+            return sum(_reach(operand, ranges) for operand in operands)
+        case Mul(left, right):
+            return max(1, _reach(left, ranges)) * max(1, _reach(right, ranges))
+        case FloorDiv(left, right) | Mod(left, right):
+            return max(_reach(left, ranges), _reach(right, ranges))
+        case BitExpr():
+            return max(_reach(expr.left, ranges), _reach(expr.right, ranges))
+    raise AssertionError(expr)

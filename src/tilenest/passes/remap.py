@@ -1,0 +1,219 @@
+"""Rearranging the execution levels of a program: split, fuse, permute, and the like.
+
+In: a module and the name of a nest. Out: a `Remapping`, a value: every step gives another one and
+changes nothing. `proofs()` says what is known of every law; `apply()` rewrites the nests, every use
+of their coordinates, and the states they hand on, all or nothing, and lets the function remember
+the remap with whom it was proven for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilenest.analysis import (
+    ExecChain,
+    applied_remap,
+    chain_to,
+    chains_of,
+    kept_boundaries,
+    observers_of,
+    placed_in,
+    proofs_of_record,
+    remaps_of,
+)
+from tilenest.dialects import Nest
+from tilenest.errors import ArgumentTypeError, RemapError, VerifyError
+from tilenest.execution import (
+    Definition,
+    ExecLevel,
+    ExecRemap,
+    ExecStructure,
+    Observer,
+    RemapProof,
+    coalesce,
+    compose,
+    fuse,
+    identity,
+    insert_unit,
+    judge,
+    permute,
+    remove_unit,
+    reshape,
+    split,
+)
+from tilenest.ir import Function, Module, Operation, Rewriter
+from tilenest.passes.remap_nests import ChainBuilder, stretches_of
+from tilenest.passes.remap_places import Replacing
+from tilenest.records import record, replace
+from tilenest.verify import verify_module
+
+
+@record(eq=False)
+class Remapping:
+    """The levels of a run of nests, and how they are to be rearranged."""
+
+    module: Module
+    chain: ExecChain
+    remap: ExecRemap
+    definitions: tuple[Definition, ...] = ()
+    """of every name of an extent that a step made"""
+
+    @property
+    def levels(self) -> ExecStructure:
+        """The levels as they will be, outermost first."""
+        return self.remap.new
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who looks at the levels as they are, and has to find what it sees."""
+        return observers_of(self.chain)
+
+    def __str__(self) -> str:
+        return f"{self.chain.structure} -> {self.levels}: {self.remap}"
+
+    # Steps -----------------------------------------------------------------------------------
+
+    def split(self, level: str, factor: int) -> Remapping:
+        """A level as blocks of `factor` instances; a tail is a predicate."""
+        return self.then(split(self.levels, level, factor))
+
+    def fuse(self, *levels: str) -> Remapping:
+        """Adjacent levels as one, the last of them fastest."""
+        return self.then(fuse(self.levels, *levels))
+
+    def permute(self, *levels: str) -> Remapping:
+        """Levels in another order; those that are not named stay where they are."""
+        named = iter(levels)
+        order = [
+            next(named, level.identity) if level.identity in levels else level.identity
+            for level in self.levels.levels
+        ]
+        for level in levels:
+            self.levels.position(level)
+        return self.then(permute(self.levels, order))
+
+    def reshape(self, levels: tuple[str, ...], extents: tuple[int, ...]) -> Remapping:
+        """Adjacent levels of one nest as levels of other extents, in the same order."""
+        return self.then(reshape(self.levels, levels, extents))
+
+    def coalesce(self) -> Remapping:
+        """No levels of one instance, and one level a nest where kinds and scopes allow."""
+        return self.then(coalesce(self.levels))
+
+    def insert_unit(self, depth: int, name: str, kind: str = "serial") -> Remapping:
+        """A further level of one instance, with `depth` levels around it."""
+        level = ExecLevel(name, name, kind, 1)  # type: ignore[arg-type]  # refused by the level where it is none
+        return self.then(insert_unit(self.levels, depth, level))
+
+    def remove_unit(self, level: str) -> Remapping:
+        """The levels without one of a single instance."""
+        return self.then(remove_unit(self.levels, level))
+
+    def then(self, step: ExecRemap) -> Remapping:
+        """A further step, from the levels as they are by now."""
+        known = dict.fromkeys((*self.definitions, *step.new.definitions))
+        return replace(self, remap=compose(self.remap, step), definitions=tuple(known))
+
+    # Judging and applying --------------------------------------------------------------------
+
+    def proofs(self) -> tuple[RemapProof, ...]:
+        """What is known of every law, for the levels and for each observer; nothing is refused."""
+        return tuple(judge(self.remap, self.observers))
+
+    def apply(self, rewriter: Rewriter | None = None) -> tuple[RemapProof, ...]:
+        """Rewrite the module, or raise a `RemapError` and leave it as it is. Gives the proofs."""
+        applied = applied_remap(self.remap, self.observers)
+        proofs = proofs_of_record(applied)
+        depths = self._depths(proofs)
+        parts = stretches_of(self.chain, self.remap, depths)
+        replacing = Replacing(self.chain, self.remap, proofs, depths)
+        placements = [(one.operation, replacing.placement(one)) for one in placed_in(self.chain)]
+        function = self.chain.nests[0].parent_function
+        if function is None or chain_to(self.chain.nests[-1]) != self.chain:
+            raise RemapError(
+                "the nests have changed since the levels were read",
+                remedy="read the levels anew after every remap",
+            )
+        rewriter = rewriter or Rewriter()
+        with rewriter.transaction():
+            ChainBuilder(self.chain, self.remap, self.definitions, rewriter).build(parts)
+            for operation, placement in placements:
+                rewriter.set_attribute(operation, "place", placement)
+            remembered = (*remaps_of(function), applied)
+            rewriter.set_function_attribute(function, "remaps", remembered)
+            self._verify()
+        return proofs
+
+    def _depths(self, proofs: tuple[RemapProof, ...]) -> dict[int, int]:
+        """How deep the inside of every kept nest is in the new levels."""
+        chain = self.chain
+        found = {
+            proof.old_cut.depth: proof.new_cut.depth
+            for proof in proofs
+            if proof.observer is not None and proof.observer.kind == "anchor"
+        }
+        kept = kept_boundaries(chain)
+        depths = {place: found[chain.starts[place + 1]] for place in kept}
+        # What runs once an instance of all levels may as well run inside of every one.
+        depths[kept[-1]] = self.levels.depth
+        return depths
+
+    def _verify(self) -> None:
+        try:
+            verify_module(self.module)
+        except VerifyError as error:
+            raise RemapError(
+                f"the remap ({self.remap}) leaves a program that is refused: {error.message}",
+                error.remedy,
+                error.location,
+            ) from error
+
+
+def remap(module: Module, nest: str | None = None, *, function: str | None = None) -> Remapping:
+    """The levels around and of a nest, to be rearranged. The nest is named by one of its levels;
+    without a name, there has to be one run of nests only."""
+    chain = _chain(_chosen(module, function), nest)
+    return Remapping(module, chain, identity(chain.structure))
+
+
+def _chosen(module: Module, name: str | None) -> Function:
+    """The function of a name, or the first one."""
+    if not isinstance(module, Module):
+        raise ArgumentTypeError(
+            f"the levels of a {type(module).__name__} are asked for",
+            remedy="pass a module, as kernel.capture(...) gives",
+        )
+    for function in module.functions:
+        if name in (None, function.name):
+            return function
+    raise RemapError(
+        "the module has no function" if name is None else f"the module has no function {name!r}",
+        remedy=f"its functions: {', '.join(f.name for f in module.functions) or 'none'}",
+    )
+
+
+def _chain(function: Function, level: str | None) -> ExecChain:
+    if level is None:
+        chains = list(chains_of(function.walk()))
+    else:
+        chains = [chain_to(nest) for nest in _nests_with(function.walk(), level)]
+    if len(chains) == 1:
+        return chains[0]
+    names = [name for chain in chains_of(function.walk()) for name in _leaf_names(chain)]
+    wanted = "a nest" if level is None else f"a level {level!r}"
+    raise RemapError(
+        f"@{function.name} has {len(chains) or 'no'} runs of nests with {wanted}",
+        remedy=f"name a level of the innermost nest: {', '.join(names) or 'there is none'}",
+    )
+
+
+def _nests_with(operations: Iterator[Operation], level: str) -> list[Nest]:
+    return [
+        op
+        for op in operations
+        if isinstance(op, Nest) and any(a.name == level for a in op.body.arguments[: op.rank])
+    ]
+
+
+def _leaf_names(chain: ExecChain) -> list[str]:
+    return [level.identity for level in chain.structure.levels[chain.starts[-2] :]]

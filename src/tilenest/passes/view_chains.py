@@ -1,0 +1,259 @@
+"""Accesses of views of views, followed down to the storage below.
+
+In: a load or store of a `view.remap`. Out: where it lands in the storage, and what must hold on the
+way there: inside every view of the chain, and wherever that view has elements. A read gives the
+fill of the first view that it leaves; a write is dropped. Afterwards no access asks a remapped
+view.
+
+    %v = view.remap(%A, map = (d0) -> (d0 - 2), fill = 7.0)
+    tile.load %v[%o]     becomes   inside %v ? (%A[%o + d0 - 2] else 7.0) : 0.0
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tilenest.analysis import constant_of, is_inside
+from tilenest.dialects import (
+    Access,
+    Apply,
+    Constant,
+    Extent,
+    Load,
+    Remap,
+    Stride,
+    base_of,
+    chain_of,
+)
+from tilenest.ir import (
+    BOOL,
+    INDEX,
+    Builder,
+    Function,
+    Rewriter,
+    Type,
+    Value,
+    element_dtype,
+)
+from tilenest.layouts import IndexExpr, bounds
+from tilenest.passes.compose import Composer
+from tilenest.passes.index_ops import emit_index
+from tilenest.records import record
+
+
+class Emitter(Protocol):
+    """Where conditions and choices are computed: in a region, or between operations."""
+
+    def index(self, expr: IndexExpr) -> Value: ...
+    def apply(self, function: str, arguments: Sequence[Value], type_: Type) -> Value: ...
+    def constant(self, value: bool | int | float, type_: Type) -> Value: ...
+    def element(self, value: Value, coordinates: tuple[IndexExpr, ...]) -> Value: ...
+
+
+@record
+class Condition:
+    """`expression >= 0`, or `expression < limit` where there is a limit."""
+
+    expression: IndexExpr
+    limit: int | Value | None = None
+
+
+@record
+class Layer:
+    """What has to hold on the way down, and what a read gives where it does not: None is what the
+    access itself says."""
+
+    conditions: tuple[Condition, ...]
+    fill: bool | int | float | None
+
+
+@record
+class Landing:
+    """Where an access lands in the storage; `layers` are met in order, then the storage's bounds,
+    outside of which a read gives `fill`."""
+
+    base: Value
+    results: tuple[IndexExpr, ...]
+    layers: tuple[Layer, ...]
+    fill: bool | int | float
+
+    def access(self, composer: Composer) -> Access:
+        return composer.access(self.base, self.results, "zero", self.fill)
+
+    def is_there(self, emitter: Emitter) -> list[Value]:
+        """All conditions, as bools."""
+        conditions = [each for layer in self.layers for each in layer.conditions]
+        return [_holds(emitter, condition) for condition in conditions]
+
+    def choose(self, emitter: Emitter, element: Value, other: Callable[[], Value]) -> Value:
+        """The element where all conditions hold, else what the layer says."""
+        for layer in reversed(self.layers):
+            fill = layer.fill
+            instead = other() if fill is None else emitter.constant(fill, element.type)
+            holds = all_of(emitter, [_holds(emitter, each) for each in layer.conditions])
+            element = emitter.apply("where", [holds, element, instead], element.type)
+        return element
+
+
+def all_of(emitter: Emitter, conditions: Sequence[Value]) -> Value:
+    """Their conjunction; there is one at least."""
+    together = conditions[0]
+    for further in conditions[1:]:
+        together = emitter.apply("and", [together, further], BOOL)
+    return together
+
+
+def _holds(emitter: Emitter, condition: Condition) -> Value:
+    place = emitter.index(condition.expression)
+    match condition.limit:
+        case None:
+            return emitter.apply("ge", [place, emitter.constant(0, INDEX)], BOOL)
+        case int(limit):
+            return emitter.apply("lt", [place, emitter.constant(limit, INDEX)], BOOL)
+        case limit:
+            return emitter.apply("lt", [place, emitter.element(limit, ())], BOOL)
+
+
+# Following a chain -----------------------------------------------------------------------------
+
+
+def landing_of(
+    composer: Composer, view: Value, coordinates: Sequence[IndexExpr], is_promised: bool
+) -> Landing:
+    """Follow a remapped view; `is_promised` says that the coordinates are inside of it."""
+    layers: list[Layer] = []
+    here = [composer.simplified(place) for place in coordinates]
+    fill: bool | int | float | None = None
+    for op in chain_of(view):
+        is_free = is_promised and op.result is view
+        layers.append(Layer(() if is_free else _inside(composer, op, here), fill))
+        symbols = [composer.symbol(value) for value in op.symbols]
+        fill = op.fill_number
+        slacks = [composer.simplified(e.substitute(here, symbols)) for e in op.conditions]
+        layers.append(Layer(tuple(Condition(e) for e in slacks if not _is_met(composer, e)), fill))
+        here = [composer.simplified(e.substitute(here, symbols)) for e in op.map.results]
+    assert fill is not None, "the view is no remapped one"
+    needed = tuple(layer for layer in layers if layer.conditions)
+    return Landing(base_of(view), tuple(here), needed, fill)
+
+
+def _is_met(composer: Composer, slack: IndexExpr) -> bool:
+    known = bounds(slack, composer.ranges)
+    return known is not None and known[0] >= 0
+
+
+def _inside(composer: Composer, op: Remap, here: Sequence[IndexExpr]) -> tuple[Condition, ...]:
+    """What is not proven of the coordinates being inside the view."""
+    proven = is_inside(Access(composer.map(here)), op.result, composer.ranges, composer.symbols)
+    conditions: list[Condition] = []
+    for axis, (place, is_proven) in enumerate(zip(here, proven, strict=True)):
+        if is_proven:
+            continue
+        if not _is_met(composer, place):
+            conditions.append(Condition(place))
+        size = op.extent(axis)
+        constant = constant_of(size) if isinstance(size, Value) else size
+        extent = size if constant is None else int(constant)
+        known = bounds(place, composer.ranges)
+        if not (isinstance(extent, int) and known is not None and known[1] < extent):
+            conditions.append(Condition(place, extent))
+    return tuple(conditions)
+
+
+# Single elements and facts ---------------------------------------------------------------------
+
+
+class _BetweenOperations:
+    """Index expressions and choices as operations of their own."""
+
+    def __init__(self, builder: Builder, symbols: Sequence[Value]) -> None:
+        self._builder = builder
+        self._symbols = symbols
+
+    def index(self, expr: IndexExpr) -> Value:
+        return emit_index(self._builder, expr, self._symbols)
+
+    def apply(self, function: str, arguments: Sequence[Value], type_: Type) -> Value:
+        op = Apply(arguments=list(arguments), function=function, result_types=[type_])
+        return self._builder.insert(op).result
+
+    def constant(self, value: bool | int | float, type_: Type) -> Value:
+        return self._builder.insert(Constant(value=value, result_types=[type_])).result
+
+    def element(self, value: Value, coordinates: tuple[IndexExpr, ...]) -> Value:
+        assert not coordinates, "between operations there are no tiles"
+        return value
+
+
+def lower_element_load(op: Load, rewriter: Rewriter) -> None:
+    """A load of one element of a remapped view becomes one of the storage."""
+    composer = Composer(())
+    places = [composer.symbol(origin) for origin in op.origins]
+    landing = landing_of(composer, op.view, places, op.bounds == "assume")
+    builder = rewriter.builder_before(op)
+    emitter = _BetweenOperations(builder, composer.symbols)
+    type_ = op.result.type
+
+    def other() -> Value:
+        return emitter.constant(_zero(type_), type_) if op.other is None else op.other
+
+    wanted = landing.is_there(emitter) + ([] if op.mask is None else [op.mask])
+    loaded = builder.insert(
+        Load(
+            view=landing.base,
+            origins=[emitter.index(place) for place in landing.results],
+            other=emitter.constant(landing.fill, type_),
+            mask=all_of(emitter, wanted) if wanted else None,
+            result_types=[type_],
+        )
+    ).result
+    element = landing.choose(emitter, loaded, other)
+    if op.mask is not None:
+        element = emitter.apply("where", [op.mask, element, other()], type_)
+    rewriter.replace_op(op, [element])
+
+
+def _zero(type_: Type) -> bool | int | float:
+    dtype = element_dtype(type_)
+    if dtype.is_bool:
+        return False
+    return 0.0 if dtype.is_float else 0
+
+
+def drop_remapped_views(function: Function, rewriter: Rewriter) -> None:
+    """Answer what is asked of remapped views, and erase them: nothing accesses them any more."""
+    remaps = [op for op in function.walk() if isinstance(op, Remap)]
+    for op in list(function.walk()):
+        if isinstance(op, Extent | Stride) and chain_of(op.view):
+            builder = rewriter.builder_before(op)
+            answer = _extent if isinstance(op, Extent) else _stride
+            rewriter.replace_op(op, [answer(builder, op.view, op.axis)])
+    for remap in reversed(remaps):
+        rewriter.erase(remap)
+
+
+def _extent(builder: Builder, view: Value, axis: int) -> Value:
+    (op, *_) = chain_of(view)
+    size = op.extent(axis)
+    if isinstance(size, Value):
+        return size
+    return builder.insert(Constant(value=size, result_types=[INDEX])).result
+
+
+def _stride(builder: Builder, view: Value, axis: int) -> Value:
+    """The steps of the map times the strides below it."""
+    chain = chain_of(view)
+    if not chain:
+        op = Stride(view=view, axis=axis, result_types=[INDEX])
+        return builder.insert(op).result
+    emitter = _BetweenOperations(builder, ())
+    total = emitter.constant(0, INDEX)
+    for below, result in enumerate(chain[0].map.results):
+        step = result.coefficient(axis)
+        assert step is not None, "a stride is asked of a view that moves unevenly"
+        if step:
+            stride = _stride(builder, chain[0].view, below)
+            part = emitter.apply("mul", [stride, emitter.constant(step, INDEX)], INDEX)
+            total = emitter.apply("add", [total, part], INDEX)
+    return total
