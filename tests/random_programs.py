@@ -208,7 +208,7 @@ def open_nest(kind: str, extent: Any) -> Any:
     return getattr(innermost, kind)(extent)
 
 
-def _function_of(text: str, names: Any) -> Any:
+def function_of(text: str, names: Any) -> Any:
     scope: dict[str, Any] = {"tn": names}
     file = f"<random program {hash(text)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -218,12 +218,12 @@ def _function_of(text: str, names: Any) -> Any:
 
 def staged_kernel(text: str) -> Any:
     """The text as a function to capture."""
-    return _function_of(text, SimpleNamespace(root_or_inner=open_nest))
+    return function_of(text, SimpleNamespace(root_or_inner=open_nest))
 
 
 def plain_function(text: str) -> Any:
     """The text as a function to call on an `Array`, a number and an `Array`."""
-    return _function_of(
+    return function_of(
         text, SimpleNamespace(root_or_inner=lambda _, extent: map(Step, range(extent)))
     )
 

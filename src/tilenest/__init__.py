@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+from typing import Any
 
 from tilenest.capture import spec
 from tilenest.driver import parse
 from tilenest.errors import (
     AncestorUpdateError,
     ArgumentTypeError,
+    AssertionFailed,
     CaptureError,
     CarriedTypeError,
+    ControlFlowError,
     DomainError,
     DTypeError,
     InternalError,
@@ -21,12 +23,15 @@ from tilenest.errors import (
     RankError,
     ReadOnlyError,
     ReductionPolicyError,
+    RemapError,
     ScopeError,
     ShapeError,
     SourceUnavailableError,
     TargetError,
+    TileArrayError,
     TileError,
     UndefinedVariableError,
+    UninitialisedMemoryError,
     VerifyError,
     ViewAssignmentError,
 )
@@ -48,6 +53,7 @@ from tilenest.ir import (
 from tilenest.kernel import Compiled, Kernel, kernel
 from tilenest.language import (
     ConstView,
+    Memory,
     Scalar,
     Tile,
     View,
@@ -77,10 +83,12 @@ from tilenest.language import (
     fmin,
     full,
     function,
+    index_map,
     iota,
     isfinite,
     isinf,
     isnan,
+    layout,
     log,
     log1p,
     log2,
@@ -91,6 +99,8 @@ from tilenest.language import (
     map,  # noqa: A004
     matmul,
     maximum,
+    mem,
+    memory,
     minimum,
     mma,
     mod,
@@ -113,6 +123,7 @@ from tilenest.language import (
     sqrt,
     square,
     subtract,
+    sync,
     tanh,
     transpose,
     trunc,
@@ -141,28 +152,34 @@ __version__ = "0.1.0"
 __all__ = [
     "AncestorUpdateError",
     "ArgumentTypeError",
+    "AssertionFailed",
     "CaptureError",
     "CarriedTypeError",
     "Compiled",
     "ConstView",
+    "ControlFlowError",
     "DTypeError",
     "DomainError",
     "InternalError",
     "Kernel",
+    "Memory",
     "OutOfBounds",
     "OverlapError",
     "ParseError",
     "RankError",
     "ReadOnlyError",
     "ReductionPolicyError",
+    "RemapError",
     "Scalar",
     "ScopeError",
     "ShapeError",
     "SourceUnavailableError",
     "TargetError",
     "Tile",
+    "TileArrayError",
     "TileError",
     "UndefinedVariableError",
+    "UninitialisedMemoryError",
     "VerifyError",
     "View",
     "ViewAssignmentError",
@@ -201,6 +218,7 @@ __all__ = [
     "function",
     "gelu",
     "get_num_threads",
+    "index_map",
     "int8",
     "int16",
     "int32",
@@ -211,6 +229,7 @@ __all__ = [
     "isnan",
     "kernel",
     "layer_norm",
+    "layout",
     "log",
     "log1p",
     "log2",
@@ -223,6 +242,8 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "mem",
+    "memory",
     "min",
     "minimum",
     "mma",
@@ -255,6 +276,7 @@ __all__ = [
     "subtract",
     "sum",
     "swiglu",
+    "sync",
     "tanh",
     "transpose",
     "trunc",
@@ -267,8 +289,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    """`tn.ops` is imported when it is first used."""
+_LATER = {"interpret": "tilenest.interp", "remap": "tilenest.passes"}
+"""What calls of compiled kernels do without, and the module it is in."""
+
+
+def __getattr__(name: str) -> Any:
+    """`tn.ops`, `tn.remap` and `tn.interpret` are imported when they are first used."""
     if name == "ops":
         return importlib.import_module("tilenest.ops")
+    if name in _LATER:
+        return getattr(importlib.import_module(_LATER[name]), name)
     raise AttributeError(f"module 'tilenest' has no attribute {name!r}")

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import FunctionType, ModuleType
 
-from tilenest.analysis import coincidence_hazard
+from tilenest.analysis import coincidence_hazard, stored_by
 from tilenest.backends.llvm import (
     Argument,
     ArrayArgument,
@@ -36,13 +36,22 @@ from tilenest.capture import (
     capture,
 )
 from tilenest.decisions import Plan
-from tilenest.dialects import Load, Store, registry
-from tilenest.errors import OverlapError, SourceLocation, VerifyError
+from tilenest.dialects import Load, Store, base_of, registry
+from tilenest.errors import (
+    ArgumentTypeError,
+    OverlapError,
+    ParseError,
+    SourceLocation,
+    SourceUnavailableError,
+    VerifyError,
+)
 from tilenest.ir import (
+    MOST_CHARACTERS,
+    BlockArgument,
     Function,
     Module,
+    Rewriter,
     Value,
-    ViewType,
     clone_module,
     parse_module,
     print_module,
@@ -133,7 +142,7 @@ def capture_kernel(
     parameters = function.__code__.co_varnames[: len(specs)]
     program = found.module.function(name)
     refuse_hazard(found, program, parameters)
-    entry = describe_entry(found, program, specs)
+    entry = describe_entry(found, specs)
     text = print_module(found.module)
     written = {found.arguments[argument]: place for argument, place in stored_at(program).items()}
     checked = checked_accesses(program)
@@ -146,10 +155,11 @@ def lower(captured: Captured, target: Host) -> Compilation:
     passes = _import_passes()
     module = clone_module(captured.module)
     plan = Plan()
+    rewriter = Rewriter()
     for name, step in passes.SCHEDULE_PASSES:
-        plan = plan.with_decisions(step(module, target.machine))
+        plan = plan.with_decisions(step(module, target.machine, rewriter))
         clock.lap(name)
-        check(module, name)
+        check(module, name, rewriter)
     machine = passes.lower_machine(module)
     clock.lap("lower to loops")
     check(machine, "lower to loops")
@@ -165,10 +175,13 @@ def lower(captured: Captured, target: Host) -> Compilation:
     )
 
 
-def check(module: Module, step: str) -> None:
-    """Verify what a step left, where the environment asks for it."""
+def check(module: Module, step: str, rewriter: Rewriter | None = None) -> None:
+    """Verify what a step left, where the environment asks for it, and that the answers the rewriter
+    keeps are those of the module."""
     if os.environ.get("TILENEST_VERIFY") != "1":
         return
+    if rewriter is not None:
+        rewriter.analyses.check()
     try:
         _import_verify().verify_module(module)
     except VerifyError as error:
@@ -176,17 +189,42 @@ def check(module: Module, step: str) -> None:
         raise
 
 
-def parse(text: str) -> Module:
-    """The module that a text of TileIR stands for."""
-    return parse_module(text, registry())
+def parse(source: str | os.PathLike[str]) -> Module:
+    """The module that a text of TileIR stands for, or the file at a path."""
+    if isinstance(source, os.PathLike):
+        file = os.fspath(source)
+        return parse_module(_read(file), registry(), file=file)
+    if not isinstance(source, str):
+        raise ArgumentTypeError(
+            f"TileIR is read from a text or a path, not from {type(source).__name__}",
+            "pass a str, or a pathlib.Path for a file",
+        )
+    return parse_module(source, registry())
+
+
+def _read(file: str) -> str:
+    """The text of a file; one that is too long for a text is not read to its end."""
+    try:
+        with open(file, encoding="utf-8") as stream:
+            return stream.read(MOST_CHARACTERS + 1)
+    except UnicodeDecodeError as error:
+        raise ParseError(
+            f"{file} is not UTF-8: {error.reason}", "save the text as UTF-8"
+        ) from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SourceUnavailableError(
+            f"{file!r} cannot be read: {reason}", "check the path"
+        ) from error
 
 
 def stored_at(function: Function) -> dict[int, SourceLocation | None]:
     """The arguments that are stored to, and where first."""
     places: dict[int, SourceLocation | None] = {}
     for op in function.walk():
-        if isinstance(op, Store):
-            places.setdefault(op.view.index, op.location)
+        for storage in stored_by(op):
+            if isinstance(storage, BlockArgument):
+                places.setdefault(storage.index, op.location)
     return places
 
 
@@ -196,7 +234,7 @@ def checked_accesses(function: Function) -> dict[int, CheckedAccess]:
     for op in function.walk():
         if isinstance(op, Load | Store) and op.bounds == "check":
             action = "load" if isinstance(op, Load) else "store"
-            found[op.site] = CheckedAccess(f"{action} of {op.view.name}", op.location)
+            found[op.site] = CheckedAccess(f"{action} of {base_of(op.view).name}", op.location)
     return found
 
 
@@ -206,7 +244,7 @@ def refuse_hazard(found: CaptureResult, function: Function, parameters: Sequence
     if hazard is None:
         return
     place_of: dict[Value, int] = dict(zip(function.arguments, found.arguments, strict=True))
-    names = [parameters[place_of[op.view]] for op in (hazard.access, hazard.store)]
+    names = [parameters[place_of[base_of(op.view)]] for op in (hazard.access, hazard.store)]
     raise OverlapError(
         f"arguments {names[0]!r} and {names[1]!r} are the same array, and {function.name} touches "
         f"parts of {names[0]!r} that other instances write through {names[1]!r}",
@@ -215,11 +253,9 @@ def refuse_hazard(found: CaptureResult, function: Function, parameters: Sequence
     )
 
 
-def describe_entry(
-    found: CaptureResult, function: Function, specs: Sequence[Specification]
-) -> EntryDescription:
+def describe_entry(found: CaptureResult, specs: Sequence[Specification]) -> EntryDescription:
     """What compiled code checks of each argument: that it is as the kernel was specialised."""
-    parameters = dict(zip(found.arguments, function.arguments, strict=True))
+    number_of = {place: number for number, place in enumerate(found.arguments)}
     arguments: list[Argument] = []
     for place, spec in enumerate(specs):
         if isinstance(spec, NoneSpec):
@@ -227,15 +263,13 @@ def describe_entry(
         elif isinstance(spec, ScalarSpec):
             arguments.append(ScalarArgument(spec.value_dtype))
         else:
-            view = parameters[place].type
-            assert isinstance(view, ViewType)
+            number = number_of[place]
             array = ArrayArgument(
                 spec.dtype,
-                view.shape,
-                view.strides,
+                *found.guards.layout_of(number, len(spec.shape)),
                 is_written=place in found.written,
-                group=found.guards.alias_groups[place],
-                unit_last=found.guards.unit_strides[place],
+                group=found.guards.first_alike(number),
+                unit_last=found.guards.unit_stride_of(number),
             )
             arguments.append(array)
     return EntryDescription(tuple(arguments))

@@ -204,6 +204,15 @@ def test_an_update_of_an_outer_tile_in_parallel(x: Array, y: Placed) -> None:
     refused(kernel, tn.AncestorUpdateError, "total", x, y, remedy="serial")
 
 
+def test_arithmetic_on_the_handle_of_a_nest(x: Array, y: Placed) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        for row in tn.parallel(4):
+            Y((2 * row, 0), (1, 16)).store(X[(0, 0), (1, 16)])  # wrong
+
+    refused(kernel, tn.CaptureError, "2 * row", x, y, remedy="index()")
+
+
 def test_a_tree_over_a_body_that_is_no_merge(x: Array, y: Placed) -> None:
     @tn.kernel
     def kernel(X: Any, Y: Any) -> None:

@@ -63,6 +63,64 @@ def test_far_origins_are_outside(origin: int, extent: int, target: str) -> None:
 
 
 @tn.kernel
+def shown(X, Y, *, start: int, step: int):
+    n = tn.axis("n", 8)
+    for block in tn.parallel(3):
+        view = X.slice(start, 20, step)
+        Y(block.index() * 8, n).store(view(block.index() * 8, n).load(other=5.0))
+
+
+@tn.kernel
+def hidden(X, Y, *, start: int, step: int):
+    n = tn.axis("n", 8)
+    for block in tn.parallel(3):
+        Y.slice(start, 20, step)(block.index() * 8, n).store(X[block.index() * 8, n])
+
+
+@tn.kernel
+def mapped(X, Y, *, start: int, step: int):
+    n, m = tn.axis("n", 20), tn.axis("m", 20)
+    for _ in tn.parallel(1):
+        Y(0, n).store(tn.reindex(X[0, m], (n,), lambda i: i * step + start))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("step", [1, -1, 3])
+@pytest.mark.parametrize("start", [*FAR[:3], -(2**63) + 3, 2**62, 7])
+def test_far_constants_of_maps_are_outside(start: int, step: int, target: str) -> None:
+    places = [start + step * place for place in range(20)]
+    for kernel in (shown, hidden, mapped):
+        x, guarded = surrounded()
+        x, y = x[:20], guarded[32:52]
+        kernel.compile(x, y, target=target, start=start, step=step)(x, y)
+        expected = np.full_like(guarded, np.nan)
+        found = [x[place] if 0 <= place < 20 else 0 for place in places]
+        if kernel is not hidden:
+            expected[32:52] = found
+        else:
+            for value, place in zip(x, places, strict=True):
+                if 0 <= place < 20:
+                    expected[32 + place] = value
+        np.testing.assert_array_equal(guarded, expected)
+
+
+@tn.kernel
+def strided(X, Y, *, step: int):
+    n = tn.axis("n", 8)
+    for block in tn.parallel(3):
+        Y.slice(0, Y.extent(0), step)(block.index() * 8, n).store(X[block.index() * 8, n])
+
+
+@pytest.mark.parametrize("step", [2**61, -(2**61), 2**62])
+def test_steps_that_leave_64_bits_are_refused(step: int) -> None:
+    x, y = np.zeros((2, 20), np.float32)
+    with pytest.raises(tn.TargetError, match="leaves 64 bits"):
+        strided.compile(x, y, step=step)
+    with pytest.raises(tn.TargetError, match="leaves 64 bits"):
+        shown.compile(x, y, start=0, step=step)
+
+
+@tn.kernel
 def visits(Y, a, b, s):
     for root in tn.parallel(1):
         at = tn.scalar(0, tn.int32) + tn.cast(root.index(), tn.int32)

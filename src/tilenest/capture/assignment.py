@@ -8,18 +8,21 @@ written: they are what regions carry.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tilenest.capture.frames import Frame
 from tilenest.capture.interpreter import Interpreter, placing
 from tilenest.errors import CaptureError
-from tilenest.language import Handle, Scalar, Tile
+from tilenest.language import Handle, Memory, Scalar, Tile
 
 
 def bind_target(interpreter: Interpreter, target: ast.expr, value: object, frame: Frame) -> None:
     """Assign `value` to a target, which may unpack it."""
     match target:
         case ast.Name():
+            if isinstance(value, Memory):
+                with placing(target, frame):
+                    _bind_memory(interpreter, target.id, value, frame)
             frame.store(target.id, value, frame.locate(target))
         case ast.Tuple() | ast.List():
             _unpack(interpreter, target.elts, value, frame)
@@ -47,6 +50,7 @@ def assign_item(
     frame: Frame,
 ) -> None:
     """`base[key] = value`."""
+    refuse_held_memory([value], "an item")
     if isinstance(base, Tile):
         raise CaptureError(
             "a part of a tile is assigned, which is not supported yet",
@@ -76,6 +80,7 @@ def assign_attribute(
     interpreter: Interpreter, target: ast.Attribute, base: object, value: object, frame: Frame
 ) -> None:
     """`base.name = value`."""
+    refuse_held_memory([value], "an attribute")
     if isinstance(base, Handle) or interpreter.open_lists:
         raise CaptureError(
             f"the attribute {target.attr!r} is assigned inside a run-time loop or `if`",
@@ -83,6 +88,37 @@ def assign_attribute(
         )
     _check_owned(target, base, frame)
     setattr(base, target.attr, value)
+
+
+def _bind_memory(interpreter: Interpreter, name: str, memory: Memory, frame: Frame) -> None:
+    """A memory has one name at a time; a function that returns it gives up its own."""
+    owner = memory.owner_name
+    if owner is not None and _is_elsewhere(owner, name, frame, interpreter):
+        raise CaptureError(
+            f"the memory {owner[1]!r} gets a second name, {name!r}",
+            remedy="use the one name: a memory cannot be copied or assigned; pass it to a function "
+            "as an argument, or copy its content with store and load",
+        )
+    memory.owner_name = frame, name
+    memory.value.name = memory.value.name or name
+
+
+def _is_elsewhere(
+    owner: tuple[object, str], name: str, frame: Frame, interpreter: Interpreter
+) -> bool:
+    """Whether an owner is another name, of a function that still runs."""
+    holder, known = owner
+    is_running = any(holder is each for each in interpreter.frames)
+    return is_running and not (holder is frame and known == name)
+
+
+def refuse_held_memory(items: Iterable[object], what: str) -> None:
+    """A memory in a container would be a name that nobody sees."""
+    if any(isinstance(item, Memory) for item in items):
+        raise CaptureError(
+            f"a memory becomes {what} of something",
+            remedy="keep each memory in a variable of its own",
+        )
 
 
 def _check_owned(target: ast.Subscript | ast.Attribute, base: object, frame: Frame) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 
+from tilenest.analysis import is_computation
 from tilenest.capture.frames import Frame, Poison, ended, one_branch
 from tilenest.capture.interpreter import Interpreter, Signal
+from tilenest.capture.memory import yield_states
 from tilenest.capture.staged import Kind, common_kind, handle_on, kind_of, truth, value_as
 from tilenest.capture.variables import (
     UNDEFINED,
@@ -25,7 +27,7 @@ from tilenest.capture.variables import (
     rebuild,
     same_structure,
 )
-from tilenest.dialects import Apply, Cast, Constant, If, Yield
+from tilenest.dialects import Apply, If, Yield
 from tilenest.errors import CarriedTypeError
 from tilenest.ir import Block, Region, ScalarType, Value
 from tilenest.language import Element, Scalar
@@ -227,6 +229,8 @@ class _Branch:
         self._interpreter.at(self._node, self._frame)
         for merge, result in zip(self._merges, self._results(), strict=True):
             merge.handle = handle_on(self._session, result, merge.kind.is_weak)
+        if self._operation.parent is not None:
+            yield_states(self._operation)
         for variable, value in self._settled:
             variable.set(value())
 
@@ -237,11 +241,13 @@ class _Branch:
         return [self._operation.add_result(merge.kind.type) for merge in self._merges]
 
     def _is_pure_scalar(self) -> bool:
-        return all(isinstance(merge.kind.type, ScalarType) for merge in self._merges) and all(
-            isinstance(operation, Constant | Apply | Cast | Yield)
-            for block in self._blocks
-            for operation in block.operations
-        )
+        values = [merge.kind.type for merge in self._merges]
+        for block in self._blocks:
+            for operation in block.operations:
+                if not operation.TERMINATOR and not is_computation(operation):
+                    return False
+                values += [result.type for result in operation.results]
+        return all(isinstance(type_, ScalarType) for type_ in values)
 
     def _select(self) -> list[Value]:
         """Compute both arms in place and choose: scalar operations never fail."""

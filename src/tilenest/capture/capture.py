@@ -13,21 +13,22 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from tilenest.analysis import unmerged_reductions
+from tilenest.analysis import stored_by
 from tilenest.capture.annotations import check_annotations
 from tilenest.capture.calls import call, call_function
 from tilenest.capture.expressions import EXPRESSIONS
-from tilenest.capture.guards import Guards, alias_groups, unit_stride
+from tilenest.capture.guards import Guards, alias_groups, facts_of
 from tilenest.capture.interpreter import Interpreter
+from tilenest.capture.memory import finish_states
+from tilenest.capture.reductions import resolve_reductions
 from tilenest.capture.signature import ArraySpec, ScalarSpec, Specification
 from tilenest.capture.source import definition_location, function_code
 from tilenest.capture.statements import STATEMENTS
-from tilenest.dialects import Return, Store
+from tilenest.dialects import Return
 from tilenest.errors import (
     ArgumentTypeError,
     CaptureError,
     InternalError,
-    ReductionPolicyError,
     TileError,
 )
 from tilenest.ir import Builder, Function, Module, ScalarType, Type, ViewType
@@ -161,64 +162,33 @@ class _Capture:
             )
         self._session.builder.location = start
         self._session.builder.insert(Return())
-        self._refuse_unmerged()
-        self._specialise_views()
-        return CaptureResult(
-            self._module, self._guards(), tuple(self._places), self._written_arguments()
-        )
+        finish_states(self._ir_function)
+        resolve_reductions(self._ir_function)
+        guards = self._guards()
+        self._specialise(guards)
+        return CaptureResult(self._module, guards, guards.arguments, self._written_arguments())
 
-    def _refuse_unmerged(self) -> None:
-        """A tree policy regroups contributions, which only a known merge allows."""
-        for reduction in unmerged_reductions(self._module):
-            raise ReductionPolicyError(
-                f"the policy {reduction.policy} regroups contributions, but this reduction's body "
-                "has no known merge",
-                remedy="write each state as `state + f(elements)` (or *, min, max, and, or, xor), "
-                "or give the reduction a fold policy such as tn.reduction.fold_left",
-                location=reduction.location,
-            )
-
-    def _specialise_views(self) -> None:
-        """Argument types hold what was read, and a last stride of 1."""
-        for place, view in self._views.items():
-            spec, reads = self._specs[place], view.reads
-            assert isinstance(spec, ArraySpec) and isinstance(view.value.type, ViewType)
-            extents = tuple(
-                extent if isinstance(extent, int) and ("extent", axis) in reads else None
-                for axis, extent in enumerate(spec.shape)
-            )
-            last = len(spec.shape) - 1
-            strides = tuple(
-                stride if ("stride", axis) in reads or (axis == last and stride == 1) else None
-                for axis, stride in enumerate(spec.element_strides)
-            )
-            view.value.type = ViewType(spec.dtype, extents, strides)
+    def _specialise(self, guards: Guards) -> None:
+        """The function states its guards, and the types of its arguments what follows from them."""
+        for number, argument in enumerate(self._ir_function.arguments):
+            if isinstance(argument.type, ViewType):
+                known = guards.layout_of(number, argument.type.rank)
+                argument.type = ViewType(argument.type.dtype, *known)
+        self._ir_function.attributes |= {"guards": guards.facts, "otherwise": "compile"}
 
     def _guards(self) -> Guards:
-        extents, strides = [], []
-        for place, view in self._views.items():
-            spec = self._specs[place]
-            assert isinstance(spec, ArraySpec)
-            for what, axis in sorted(view.reads):
-                extent, stride = spec.shape[axis], spec.element_strides[axis]
-                if what == "extent" and isinstance(extent, int):
-                    extents.append((place, axis, extent))
-                elif what == "stride" and stride is not None:
-                    strides.append((place, axis, stride))
+        places = self._places
+        reads = {place: view.reads for place, view in self._views.items()}
         return Guards(
-            extents=tuple(extents),
-            strides=tuple(strides),
-            unit_strides=tuple(unit_stride(spec) for spec in self._specs),
-            alias_groups=alias_groups(self._specs),
+            facts=facts_of(self._specs, places, reads),
+            arguments=tuple(places),
             kinds=tuple(spec.kind for spec in self._specs),
             free_variables=self._interpreter.guards.free_variables,
             configuration=tuple(sorted(self._configuration.items())),
         )
 
     def _written_arguments(self) -> frozenset[int]:
-        stored = {
-            operation.view for operation in self._module.walk() if isinstance(operation, Store)
-        }
+        stored = {view for operation in self._module.walk() for view in stored_by(operation)}
         return frozenset(place for place, view in self._views.items() if view.value in stored)
 
 

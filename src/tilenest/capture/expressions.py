@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
 
-from tilenest.capture.assignment import bind_target
+from tilenest.capture.assignment import bind_target, refuse_held_memory
 from tilenest.capture.branches import conditional
 from tilenest.capture.calls import call_interpreted, evaluate_call, is_user_module
 from tilenest.capture.frames import Frame, InterpretedFunction
@@ -172,7 +172,9 @@ def _tuple(interpreter: Interpreter, node: ast.Tuple, frame: Frame) -> object:
 
 
 def _list(interpreter: Interpreter, node: ast.List, frame: Frame) -> object:
-    return list(_elements(interpreter, node.elts, frame))
+    items = list(_elements(interpreter, node.elts, frame))
+    refuse_held_memory(items, "an item")
+    return items
 
 
 def _set(interpreter: Interpreter, node: ast.Set, frame: Frame) -> object:
@@ -187,6 +189,7 @@ def _dict(interpreter: Interpreter, node: ast.Dict, frame: Frame) -> object:
         else:
             name = interpreter.evaluate(key, frame)
             result[name] = interpreter.evaluate(value, frame)
+    refuse_held_memory(result.values(), "an item")
     return result
 
 

@@ -1,25 +1,30 @@
 """Under which facts a captured kernel stays valid.
 
 In: reads of free variables during capture, then the extents, strides and coincidences of
-arguments. Out: frozen `Guards` that say whether another call may use the same variant. Numbers,
-strings and None are compared by value (and type), everything else by identity.
+arguments. Out: frozen `Guards` that say whether another call may use the same variant; their facts
+about arrays are the attribute `guards` of the IR's function, the types of its arguments and what
+compiled code checks. Numbers, strings and None are compared by value (and type), everything else by
+identity.
 """
 
 from __future__ import annotations
 
 import builtins
 import weakref
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from types import CellType, FunctionType, ModuleType
 
 import numpy as np
 
 from tilenest.capture.signature import ALONE, ArraySpec, Specification
+from tilenest.dialects import Guard, PassedArguments, PassedArray
 from tilenest.errors import UndefinedVariableError
 from tilenest.records import record
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _MISSING = object()
+Numbers = tuple[int | None, ...]
+"""Extents or strides of an array; None for what is known only at run time."""
 
 
 @record
@@ -61,13 +66,10 @@ class FreeVariable:
 class Guards:
     """Everything a variant was specialised on, beside dtypes and ranks."""
 
-    extents: tuple[tuple[int, int, int], ...]
-    """(argument, axis, extent)"""
-    strides: tuple[tuple[int, int, int], ...]
-    """(argument, axis, stride in elements)"""
-    unit_strides: tuple[bool | None, ...]
-    """per argument: whether an array's last stride is 1; None for what has no stride"""
-    alias_groups: tuple[int, ...]
+    facts: tuple[Guard, ...]
+    """about arrays, by the arguments of the IR's function"""
+    arguments: tuple[int, ...]
+    """the parameter behind each argument of the IR's function"""
     kinds: tuple[Hashable, ...]
     """per argument: what cannot change without another variant (dtype and rank, dtype, None)"""
     free_variables: tuple[FreeVariable, ...]
@@ -85,13 +87,36 @@ class Guards:
         """Whether the arguments have the guarded kinds, extents, strides and coincidences."""
         if len(specs) != len(self.kinds):
             return False
-        return (
-            all(spec.kind == kind for spec, kind in zip(specs, self.kinds, strict=True))
-            and alias_groups(specs) == self.alias_groups
-            and tuple(unit_stride(spec) for spec in specs) == self.unit_strides
-            and all(_array(specs[i]).shape[axis] == size for i, axis, size in self.extents)
-            and all(_stride(specs[i], axis) == size for i, axis, size in self.strides)
-        )
+        if any(spec.kind != kind for spec, kind in zip(specs, self.kinds, strict=True)):
+            return False
+        call = passed_arguments(specs, self.arguments)
+        return all(fact.is_met(call) for fact in self.facts)
+
+    def layout_of(self, argument: int, rank: int) -> tuple[Numbers, Numbers]:
+        """The extents and strides that are known of an argument of the IR's function."""
+        extents: list[int | None] = [None] * rank
+        strides: list[int | None] = [None] * rank
+        for fact in self.facts:
+            if fact.argument == argument and fact.axis is not None:
+                if fact.kind == "extent":
+                    extents[fact.axis] = fact.value
+                elif fact.kind == "stride" or fact.value:
+                    strides[fact.axis] = fact.value
+        return tuple(extents), tuple(strides)
+
+    def unit_stride_of(self, argument: int) -> bool | None:
+        """Whether the last stride of an argument is 1; None for what has no stride."""
+        value = self._value_of("unit_stride", argument)
+        return None if value is None else bool(value)
+
+    def first_alike(self, argument: int) -> int:
+        """The first argument of the IR's function that is the same array."""
+        value = self._value_of("first_alike", argument)
+        return argument if value is None else value
+
+    def _value_of(self, kind: str, argument: int) -> int | None:
+        about = (fact for fact in self.facts if (fact.kind, fact.argument) == (kind, argument))
+        return next((fact.value for fact in about), None)
 
     def check_configuration(self, configuration: Mapping[str, object]) -> bool:
         """Whether the keyword configuration is the captured one."""
@@ -131,20 +156,47 @@ def alias_groups(specs: Sequence[Specification]) -> tuple[int, ...]:
     )
 
 
-def unit_stride(spec: Specification) -> bool | None:
-    """Whether an array's last stride is 1; None for anything without strides."""
-    if not isinstance(spec, ArraySpec) or not spec.shape:
-        return None
-    return spec.element_strides[-1] == 1
+def passed_arguments(specs: Sequence[Specification], arguments: Sequence[int]) -> PassedArguments:
+    """A call as guards see it: by the arguments of the IR's function."""
+    groups = alias_groups(specs)
+    position = {place: number for number, place in enumerate(arguments)}
+    call: list[PassedArray | None] = []
+    for place in arguments:
+        spec = specs[place]
+        passed = None
+        if isinstance(spec, ArraySpec):
+            shape = tuple(extent if isinstance(extent, int) else None for extent in spec.shape)
+            passed = PassedArray(shape, spec.element_strides, position[groups[place]])
+        call.append(passed)
+    return tuple(call)
 
 
-def _array(spec: Specification) -> ArraySpec:
-    assert isinstance(spec, ArraySpec)
-    return spec
+def facts_of(
+    specs: Sequence[Specification],
+    arguments: Sequence[int],
+    reads: Mapping[int, Iterable[tuple[str, int]]],
+) -> tuple[Guard, ...]:
+    """What a variant is specialised on: the extents and strides that were read, whether the last
+    stride of each array is 1, and which arrays are one.
 
-
-def _stride(spec: Specification, axis: int) -> int | None:
-    return _array(spec).element_strides[axis]
+    `arguments` are the parameters that become arguments of the IR's function, `reads` what was read
+    of each.
+    """
+    facts: list[Guard] = []
+    call = passed_arguments(specs, arguments)
+    for number, (place, passed) in enumerate(zip(arguments, call, strict=True)):
+        if passed is None:
+            continue
+        for what, axis in sorted(reads.get(place, ())):
+            value = (passed.shape if what == "extent" else passed.strides)[axis]
+            if value is not None:
+                facts.append(Guard(what, number, value, axis))
+        last = passed.strides[-1] if passed.strides else None
+        if last is not None:
+            facts.append(Guard("unit_stride", number, int(last == 1), len(passed.strides) - 1))
+        if any(specs[other].kind == specs[place].kind for other in arguments[:number]):
+            facts.append(Guard("first_alike", number, passed.alike))
+    return tuple(facts)
 
 
 class GuardRecorder:

@@ -19,7 +19,7 @@ _NOTHING: Names = frozenset()
 
 
 @record
-class Liveness:
+class NameLiveness:
     """Names live behind each compound statement."""
 
     after: Mapping[ast.stmt, Names]
@@ -38,11 +38,11 @@ class _Exits:
     on_continue: Names = _NOTHING
 
 
-def analyse(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Liveness:
+def analyse(function: ast.FunctionDef | ast.AsyncFunctionDef) -> NameLiveness:
     """The liveness of a function's statements."""
     walker = _Walker()
     walker.block(function.body, _NOTHING, _Exits())
-    return Liveness(walker.after)
+    return NameLiveness(walker.after)
 
 
 class _Walker:

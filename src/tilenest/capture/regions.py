@@ -13,17 +13,19 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tilenest.analysis import effects_of
 from tilenest.capture.assignment import bind_target
 from tilenest.capture.carries import Carries, Promotions
 from tilenest.capture.frames import Accesses, Frame
 from tilenest.capture.interpreter import Interpreter
+from tilenest.capture.memory import carry_states
 from tilenest.capture.staged import handle_on, index_value, value_as
 from tilenest.capture.stages import Cut, split_stages
 from tilenest.capture.variables import Environment
-from tilenest.dialects import Load, Parallel, Pipeline, Reduce, Serial, Store, Yield
 from tilenest.dialects import Nest as NestOperation
+from tilenest.dialects import Parallel, Pipeline, Reduce, ReductionContract, Serial, Yield
 from tilenest.errors import CaptureError, CarriedTypeError, ScopeError
-from tilenest.ir import INDEX, Block, Operation, Region, Value
+from tilenest.ir import INDEX, Block, EffectKind, Operation, Region, Value
 from tilenest.language import DomainAxis, Handle, Nest, NestHandle, Scalar
 from tilenest.records import record
 
@@ -183,6 +185,7 @@ class _OpenRegion:
         for leaf in carried:
             result = self.operation.add_result(leaf.kind.type, leaf.label)
             leaf.handle = handle_on(session, result, leaf.kind.is_weak)
+        carry_states(self.operation)
         if isinstance(self.operation, Pipeline):
             split_stages(self.operation, self.cuts, place)
         self.carries.publish()
@@ -209,7 +212,7 @@ class _OpenRegion:
 
 
 def _touches_memory(operation: Operation) -> bool:
-    return any(isinstance(inner, Load | Store) for inner in operation.walk())
+    return not effects_of(operation).kinds <= {EffectKind.ALLOCATE}
 
 
 def _operation(nest: Nest, bounds: _Bounds, region: Region) -> NestOperation:
@@ -227,7 +230,7 @@ def _operation(nest: Nest, bounds: _Bounds, region: Region) -> NestOperation:
             attributes.update(window=nest.window, interval=nest.interval)
         case _:
             make = Reduce
-            attributes["policy"] = nest.policy.value
+            attributes["contract"] = ReductionContract(nest.policy.value)
     return make(
         lower=bounds.lower, upper=bounds.upper, step=bounds.step, regions=[region], **attributes
     )

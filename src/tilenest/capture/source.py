@@ -16,7 +16,7 @@ import linecache
 from collections.abc import Iterator
 from types import CodeType, FunctionType
 
-from tilenest.capture.liveness import Liveness, analyse
+from tilenest.capture.liveness import NameLiveness, analyse
 from tilenest.capture.scopes import FunctionNode, captured_names, local_names
 from tilenest.errors import SourceLocation, SourceUnavailableError
 from tilenest.records import record
@@ -51,7 +51,7 @@ class FunctionCode:
         self.name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         self.local_names = local_names(node)
         self.captured = captured_names(node)
-        self.liveness = analyse(node) if not isinstance(node, ast.Lambda) else Liveness({})
+        self.liveness = analyse(node) if not isinstance(node, ast.Lambda) else NameLiveness({})
         self._nested: dict[FunctionNode, FunctionCode] = {}
 
     def nested(self, node: FunctionNode) -> FunctionCode:

@@ -4,6 +4,7 @@ Every object and function here emits IR through the current `Session`; none look
 Capture installs the session's hooks, opens the regions that nests ask for and carries variables.
 """
 
+from tilenest.language.accesses import ViewAccess
 from tilenest.language.annotations import ConstView, ScalarAnnotation, ViewAnnotation
 from tilenest.language.creation import axis, full, iota, map, scalar, zeros  # noqa: A004
 from tilenest.language.dtypes import (
@@ -50,8 +51,10 @@ from tilenest.language.elementary import (
     trunc,
     where,
 )
+from tilenest.language.index_maps import IndexMap, index_map, layout
 from tilenest.language.intercepts import abs_, cdiv, max_, min_, range_
 from tilenest.language.matrix import matmul, mma
+from tilenest.language.memory import Memory, Resource, memory
 from tilenest.language.moves import broadcast, reindex, reshape, transpose
 from tilenest.language.nests import (
     DomainAxis,
@@ -64,6 +67,7 @@ from tilenest.language.nests import (
     range_axis,
     root,
     serial,
+    sync,
 )
 from tilenest.language.reducers import (
     Reducer,
@@ -78,7 +82,7 @@ from tilenest.language.reducers import (
     minimum,
     multiply,
 )
-from tilenest.language.reductions import reduce
+from tilenest.language.reductions import reduce, select_position
 from tilenest.language.session import (
     Handle,
     Session,
@@ -88,17 +92,20 @@ from tilenest.language.session import (
     is_tile_function,
 )
 from tilenest.language.values import Element, Scalar, Tile, axes_of, wrap
-from tilenest.language.views import Access, View
+from tilenest.language.views import View
 
+mem = Resource
+"""`tn.mem.shared`"""
 exec = Scope  # noqa: A001 - `tn.exec.worker`
 reduction = ReductionPolicy
 
 __all__ = [
-    "Access",
     "ConstView",
     "DomainAxis",
     "Element",
     "Handle",
+    "IndexMap",
+    "Memory",
     "Nest",
     "NestHandle",
     "Reducer",
@@ -110,6 +117,7 @@ __all__ = [
     "Staged",
     "Tile",
     "View",
+    "ViewAccess",
     "ViewAnnotation",
     "abs",
     "abs_",
@@ -143,11 +151,13 @@ __all__ = [
     "fmin",
     "full",
     "function",
+    "index_map",
     "iota",
     "is_tile_function",
     "isfinite",
     "isinf",
     "isnan",
+    "layout",
     "log",
     "log1p",
     "log2",
@@ -159,6 +169,8 @@ __all__ = [
     "matmul",
     "max_",
     "maximum",
+    "mem",
+    "memory",
     "min_",
     "minimum",
     "mma",
@@ -179,12 +191,14 @@ __all__ = [
     "root",
     "rsqrt",
     "scalar",
+    "select_position",
     "serial",
     "sigmoid",
     "sin",
     "sqrt",
     "square",
     "subtract",
+    "sync",
     "tanh",
     "transpose",
     "trunc",

@@ -23,11 +23,11 @@ from tilenest.language.reindexing import (
 )
 from tilenest.language.session import Session, current_session
 from tilenest.language.values import Element, Scalar, Tile, axes_of
-from tilenest.layouts import DimRef, IndexExpr
+from tilenest.layouts import DimRef, IndexExpr, bit_and, shift_left, shift_right, xor
 
 
 class Coordinate:
-    """A formula over the coordinates of a reindexed tile: + - * // % with ints and scalars."""
+    """A formula over coordinates: + - * // % ^ & << >> with ints and scalars."""
 
     __slots__ = ("_session", "_symbols", "expression")
 
@@ -75,13 +75,32 @@ class Coordinate:
     def __rmod__(self, other: object) -> Coordinate:
         return self._with(self.formula(other) % self.expression)
 
+    def __xor__(self, other: object) -> Coordinate:
+        return self._with(xor(self.expression, self.formula(other)))
+
+    def __rxor__(self, other: object) -> Coordinate:
+        return self._with(xor(self.formula(other), self.expression))
+
+    def __and__(self, other: object) -> Coordinate:
+        return self._with(bit_and(self.expression, self.formula(other)))
+
+    def __rand__(self, other: object) -> Coordinate:
+        return self._with(bit_and(self.formula(other), self.expression))
+
+    def __lshift__(self, other: object) -> Coordinate:
+        return self._with(shift_left(self.expression, self.formula(other)))
+
+    def __rshift__(self, other: object) -> Coordinate:
+        return self._with(shift_right(self.expression, self.formula(other)))
+
     def __neg__(self) -> Coordinate:
         return self._with(-self.expression)
 
     def __bool__(self) -> Never:
         raise CaptureError(
-            "a coordinate of tn.reindex is used as a condition",
-            remedy="build the parts apart and choose with tn.where; coordinates outside read 0",
+            "a coordinate of an index function is used as a condition",
+            remedy="compute every coordinate by one formula, or build the parts apart and choose "
+            "with tn.where; coordinates outside read 0",
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Never
 
+from tilenest.dialects import Parallel, Pipeline, Serial, Synchronize
 from tilenest.errors import CaptureError, DTypeError, RankError, ScopeError, ShapeError
 from tilenest.language.positions import host_int
 from tilenest.language.session import Handle, Session, current_session
@@ -105,6 +106,16 @@ class NestHandle(Handle):
             )
         scalars = _scalars(self)
         return scalars[0] if len(scalars) == 1 else scalars
+
+    def _refuse_arithmetic(self, *_: object) -> Never:
+        raise CaptureError(
+            f"the handle of a {self.kind} nest is used as a number",
+            remedy="take its coordinate: handle.index()",
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = _refuse_arithmetic
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
     def parallel(self, *domain: object, scope: Scope | None = None) -> Nest:
         """Independent instances inside this nest; see `tn.parallel`."""
@@ -275,3 +286,26 @@ def _check_pipeline(window: int, interval: int) -> None:
             raise CaptureError(
                 f"a pipeline has {name}={value!r}", remedy=f"use an int of at least {least}"
             )
+
+
+def sync(nest: NestHandle) -> None:
+    """Let all instances of a parallel nest come here before any goes on; what they stored is then
+    seen by all of them. `nest` is the handle of the nearest one, or `tn.root()` outside of any."""
+    session = current_session()
+    around = [handle for handle in session.nest_stack if handle.kind == "parallel"]
+    nearest = around[-1] if around else None
+    if nest is not nearest and not (nearest is None and nest.kind == "root"):
+        raise CaptureError(
+            f"tn.sync is given the handle of a {nest.kind} nest that is not the nearest parallel",
+            remedy="synchronize the instances of the parallel nest that the call stands in",
+        )
+    operation = session.insert(Synchronize())
+    owner = operation.parent_op
+    while owner is not None and not isinstance(owner, Parallel):
+        if not isinstance(owner, Serial | Pipeline):
+            raise CaptureError(
+                "tn.sync stands in a run-time `if` or a reduction, where some instances may not "
+                "come",
+                remedy="call it in the body of the nest itself, or in a serial nest in it",
+            )
+        owner = owner.parent_op

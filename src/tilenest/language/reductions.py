@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilenest.dialects import Reduce, Yield
+from tilenest.dialects import OrderingContract, Reduce, ReductionContract, Yield, law_of
 from tilenest.errors import CaptureError, ShapeError
 from tilenest.ir import INDEX, Block, Region, Value, index
 from tilenest.language.dtypes import Number
 from tilenest.language.elements import constant, dims_of, map_elements, required
 from tilenest.language.nests import ReductionPolicy
 from tilenest.language.positions import Position
-from tilenest.language.reducers import Reducer
+from tilenest.language.reducers import Reducer, maximum, minimum
 from tilenest.language.reindexing import broadcast_value, project_value
 from tilenest.language.session import Session, current_session
 from tilenest.language.values import Element, Scalar, Tile, axes_of, operand_of, wrap
@@ -60,6 +60,17 @@ def reduce(
     return wrap(_reduction(session, x, reduced, seed, reducer, policy), session)
 
 
+def select_position(candidates: Tile, dim: Dim, ordering: OrderingContract) -> Tile | Scalar:
+    """The position along `dim` that `ordering` selects, where `candidates` holds those of the best
+    elements and, for all others, a number that loses."""
+    session = current_session()
+    reducer = minimum if ordering.ties == "first" else maximum
+    kept = tuple(other for other in candidates.dims if other is not dim)
+    seed = _seed(session, kept, candidates, reducer, None)
+    policy = ReductionPolicy.unordered_tree
+    return wrap(_reduction(session, candidates, (dim,), seed, reducer, policy, ordering), session)
+
+
 def _seed(
     session: Session,
     kept: tuple[Dim, ...],
@@ -90,6 +101,7 @@ def _reduction(
     seed: Value,
     reducer: Reducer | Update,
     policy: ReductionPolicy,
+    ordering: OrderingContract | None = None,
 ) -> Value:
     body = Block([*(INDEX for _ in reduced), seed.type])
     operation = Reduce(
@@ -99,7 +111,8 @@ def _reduction(
         upper=[constant(session, dim.extent, index) for dim in reduced],
         step=[constant(session, 1, index) for _ in reduced],
         initial=[seed],
-        policy=policy.value,
+        contract=_contract(reducer, x, policy),
+        ordering=ordering,
     )
     tile = session.value_of(x)
     session.insert(operation)
@@ -110,6 +123,19 @@ def _reduction(
         following = _next_state(session, reducer, policy, state, element)
         session.insert(Yield(values=[session.value_of(following)]))
     return operation.result
+
+
+def _contract(reducer: Reducer | Update, x: Tile, policy: ReductionPolicy) -> ReductionContract:
+    """A reducer knows its law; a function of the user's is looked at once it is captured."""
+    if not isinstance(reducer, Reducer):
+        return ReductionContract(policy.value)
+    is_reversed = policy is ReductionPolicy.fold_right
+    return ReductionContract(
+        policy.value,
+        laws=(law_of(reducer.function, x.dtype),),
+        orientation="element_first" if is_reversed else "state_first",
+        provenance="builtin",
+    )
 
 
 def _next_state(

@@ -10,21 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Never, overload
 
-import numpy as np
-
-from tilenest.dialects import Extent, Load, Store, Stride
+from tilenest.dialects import Extent, Stride
 from tilenest.errors import (
     CaptureError,
-    DTypeError,
     RankError,
-    ReadOnlyError,
     ShapeError,
     TileError,
     ViewAssignmentError,
 )
-from tilenest.ir import INDEX, DType, Value, bool_, element_dtype
+from tilenest.ir import INDEX, DType, Value, element_dtype
+from tilenest.language.accesses import ViewAccess, mask_value
 from tilenest.language.annotations import ViewAnnotation
-from tilenest.language.elements import constant, dims_of, required, type_over
+from tilenest.language.index_maps import IndexMap
 from tilenest.language.positions import (
     Position,
     dims_of_shape,
@@ -32,9 +29,18 @@ from tilenest.language.positions import (
     positions_of,
     split_key,
 )
+from tilenest.language.remapping import (
+    Derived,
+    broadcasted,
+    has_stride,
+    permuted,
+    remapped,
+    reshaped,
+    sliced,
+)
 from tilenest.language.session import Session, Staged, current_session
-from tilenest.language.values import Scalar, Tile, operand_of, wrap
-from tilenest.layouts import Dim, dims_compatible_by_position
+from tilenest.language.values import Scalar, Tile
+from tilenest.layouts import Dim
 from tilenest.records import record
 
 BOUNDS = ("zero", "assume", "check")
@@ -96,7 +102,7 @@ class View(Staged):
     for any number; `reads` collects ("extent" | "stride", axis) for every host int the kernel read.
     """
 
-    __slots__ = ("_shape", "_strides", "is_const", "name", "reads")
+    __slots__ = ("_parent_axes", "_shape", "_strides", "is_const", "name", "reads")
 
     def __init__(
         self,
@@ -106,8 +112,10 @@ class View(Staged):
         shape: Sequence[int | None],
         strides: Sequence[int | None] | None = None,
         is_const: bool = False,
+        parent_axes: Sequence[ParentAxis | None] | None = None,
     ) -> None:
         super().__init__(value, session)
+        self._parent_axes = parent_axes
         self.name = name
         self.is_const = is_const
         self.reads: set[tuple[str, int]] = set()
@@ -141,7 +149,7 @@ class View(Staged):
         """
         return HostNumbers(
             self._shape,
-            lambda axis: self.reads.add(("extent", axis)),
+            lambda axis: self._report("extent", axis),
             lambda axis: ShapeError(
                 f"extent {axis} of {self.name} is known only at run time",
                 remedy=f"use {self.name}.extent({axis}), a run-time scalar",
@@ -153,12 +161,19 @@ class View(Staged):
         """The strides in elements as host ints: reading one compiles the kernel for that stride."""
         return HostNumbers(
             self._strides,
-            lambda axis: self.reads.add(("stride", axis)),
+            lambda axis: self._report("stride", axis),
             lambda axis: ShapeError(
                 f"stride {axis} of {self.name} is known only at run time",
                 remedy=f"use {self.name}.stride({axis}), a run-time scalar",
             ),
         )
+
+    def _report(self, what: str, axis: int) -> None:
+        """Note that the kernel read a fact of the host: it belongs to the array below."""
+        if self._parent_axes is None:
+            self.reads.add((what, axis))
+        elif (source := self._parent_axes[axis]) is not None:
+            source.view._report(what, source.axis)
 
     def extent(self, axis: int) -> Scalar:
         """The extent of one axis as a run-time index: specialises nothing."""
@@ -171,6 +186,11 @@ class View(Staged):
         """The stride of one axis in elements as a run-time index: specialises nothing."""
         session = current_session()
         view = session.value_of(self)
+        if not has_stride(view, self._axis(axis)):
+            raise ShapeError(
+                f"{self.name} does not move evenly along axis {axis}, so it has no stride there",
+                remedy="ask the array that it is a view of",
+            )
         operation = Stride(result_types=[INDEX], view=view, axis=self._axis(axis))
         return Scalar(session.insert(operation).result, session)
 
@@ -181,7 +201,7 @@ class View(Staged):
 
     def __call__(
         self, origin: object, shape: object, *, bounds: str | None = None, mask: object = None
-    ) -> Access:
+    ) -> ViewAccess:
         """A reference to the part at `origin` of the given shape; reads and writes nothing yet.
 
         Both are tuples of the view's rank, bare when that is 1. `bounds` is "zero" (outside reads
@@ -199,10 +219,105 @@ class View(Staged):
             )
         return self._access(session, positions, dims, bounds, mask)
 
-    def at(self, *indices: object, bounds: str | None = None, mask: object = None) -> Access:
+    def at(self, *indices: object, bounds: str | None = None, mask: object = None) -> ViewAccess:
         """A reference to one element; `.load()` gives a scalar."""
         session = current_session()
         return self._access(session, self._positions(session, indices), (), bounds, mask)
+
+    # Views of this view -----------------------------------------------------------------------
+
+    @property
+    def T(self) -> View:  # noqa: N802  # the name NumPy gives it
+        """The view with its axes in reverse; nothing is copied."""
+        return self._moved("T", range(self.rank)[::-1])
+
+    def permute(self, *order: object) -> View:
+        """The view whose axis i is axis `order[i]` of this one; nothing is copied."""
+        axes = order[0] if len(order) == 1 and isinstance(order[0], tuple | list) else order
+        return self._moved("permute", axes)
+
+    def _moved(self, name: str, order: Sequence[object]) -> View:
+        session = current_session()
+        return self._view(name, permuted(session, session.value_of(self), self.name, order))
+
+    def slice(self, origin: object, shape: object, step: object = 1) -> View:
+        """The view whose element (i, ...) is this one's at `origin + step * i`; nothing is copied.
+
+        `shape` may hold run-time scalars; a step, one or one per axis, is an int other than 0.
+        Parts outside of this view read 0 and are not written.
+        """
+        session = current_session()
+        view = session.value_of(self)
+        return self._view("slice", sliced(session, view, self.name, origin, shape, step))
+
+    def reshape(self, *shape: object) -> View:
+        """The elements in row-major order over another shape; nothing is copied.
+
+        One extent may be -1. Reads the extents as host ints, but the first where it need not.
+        """
+        session = current_session()
+        items = shape[0] if len(shape) == 1 else shape
+        row = self.shape[1:]
+        is_open = not self.rank or self._shape[0] is None
+        rows = session.value_of(self.extent(0)) if is_open else self.shape[0]
+        derived = reshaped(session, session.value_of(self), self.name, row, rows, items)
+        return self._view("reshape", derived)
+
+    def broadcast_to(self, *shape: object) -> View:
+        """Axes of extent 1 repeated, and further axes in front, which may be run-time scalars;
+        nothing is copied. What several places show cannot be stored to."""
+        session = current_session()
+        items = shape[0] if len(shape) == 1 else shape
+        view = session.value_of(self)
+        derived = broadcasted(session, view, self.name, tuple(self.shape), items)
+        return self._view("broadcast_to", derived)
+
+    def remap(self, index_map: IndexMap) -> View:
+        """The view whose element d is this one's at `tn.index_map(...)` of d; nothing is copied.
+
+        Coordinates outside of this view read 0 and are not written.
+        """
+        session = current_session()
+        view = session.value_of(self)
+        if not isinstance(index_map, IndexMap):
+            raise CaptureError(
+                f"{self.name}.remap gets {index_map!r}, which is no index map",
+                remedy="use tn.index_map(domain, codomain, function)",
+            )
+        codomain = index_map.codomain
+        if len(codomain) != self.rank:
+            raise RankError(
+                f"a map into {len(codomain)} dims is given to {self.name} of rank {self.rank}",
+                remedy="let the codomain of the map be the shape of the view",
+            )
+        for axis, size in enumerate(codomain):
+            if isinstance(size, int) and self.shape[axis] != size:
+                raise ShapeError(
+                    f"axis {axis} of {self.name} has extent {self.shape[axis]}, the codomain of "
+                    f"the map says {size}",
+                    remedy="let the codomain of the map be the shape of the view",
+                )
+        return self._view("remap", remapped(session, view, index_map))
+
+    def _view(self, name: str, derived: Derived) -> View:
+        """A view of this view."""
+        below = [None if axis is None else ParentAxis(self, axis) for axis in derived.axes]
+        extents = [
+            derived.extents[axis] if source is None else source.view._shape[source.axis]
+            for axis, source in enumerate(below)
+        ]
+        strides = [None if source is None else self._strides[source.axis] for source in below]
+        view = View(
+            derived.operation.result,
+            self.session,
+            f"{self.name}.{name}",
+            extents,
+            strides,
+            self.is_const,
+            below,
+        )
+        derived.operation.result.name = None
+        return view
 
     def _positions(self, session: Session, origin: object) -> list[Position]:
         return positions_of(session, origin, self.rank, f"the origin in {self.name}")
@@ -214,16 +329,17 @@ class View(Staged):
         dims: tuple[Dim, ...],
         bounds: str | None,
         mask: object,
-    ) -> Access:
+    ) -> ViewAccess:
         mode = session.bounds if bounds is None else bounds
         if mode not in BOUNDS:
             raise CaptureError(
                 f"bounds={mode!r} is no way to treat indices outside an array",
                 remedy='use "zero", "assume" or "check"',
             )
-        view = session.value_of(self)
+        session.value_of(self)
         origins = tuple(index_values(session, positions))
-        return Access(self, view, origins, dims, mode, _mask_value(session, mask, dims))
+        chosen = mask_value(session, mask, dims)
+        return ViewAccess(self, self.name, self.is_const, origins, dims, mode, chosen)
 
     def _axis(self, axis: int) -> int:
         if not -self.rank <= axis < self.rank:
@@ -282,79 +398,8 @@ class View(Staged):
 
 
 @record(eq=False)
-class Access:
-    """A part of a view (one element when `dims` is empty): load it or store to it."""
+class ParentAxis:
+    """An axis of a view that shows a whole axis of the view it was made of."""
 
     view: View
-    value: Value
-    origins: tuple[Value, ...]
-    dims: tuple[Dim, ...]
-    bounds: str
-    mask: Value | None
-
-    def load(self, other: object = None) -> Tile | Scalar:
-        """A snapshot, of the view's dtype. `other` (0 when None) is read outside and where the mask
-        is false: a number, a scalar, or a tile that broadcasts over the shape."""
-        session = current_session()
-        view = session.value_of(self.view)
-        dtype = self.view.dtype
-        self._check_visible(session)
-        fill = None if other is None else self._converted(session, other, "other=")
-        operation = Load(
-            result_types=[type_over(dtype, self.dims)],
-            view=view,
-            origins=self.origins,
-            other=fill,
-            mask=self.mask,
-            bounds=self.bounds,
-            site=session.next_site(self.bounds),
-        )
-        return wrap(session.insert(operation).result, session)
-
-    def store(self, value: object) -> None:
-        """Write a tile, scalar or number of the view's dtype; it broadcasts over the shape.
-
-        A tile with other dims of the same extents is stored by position. Raises DTypeError,
-        ShapeError, and ReadOnlyError for a parameter annotated `tn.ConstView`.
-        """
-        session = current_session()
-        view = session.value_of(self.view)
-        if self.view.is_const:
-            raise ReadOnlyError(
-                f"{self.view.name} is annotated tn.ConstView and stored to",
-                remedy="annotate it tn.View, or store to another array",
-            )
-        self._check_visible(session)
-        operation = Store(
-            view=view,
-            origins=self.origins,
-            value=self._converted(session, value, "the stored value"),
-            mask=self.mask,
-            bounds=self.bounds,
-            dims=self.dims,
-            site=session.next_site(self.bounds),
-        )
-        session.insert(operation)
-
-    def _check_visible(self, session: Session) -> None:
-        for value in self.origins:
-            session.check_visible(value)
-        if self.mask is not None:
-            session.check_visible(self.mask)
-
-    def _converted(self, session: Session, item: object, what: str) -> Value:
-        value = required(session, operand_of(session, item), self.view.dtype, what)
-        dims_compatible_by_position(dims_of(value), self.dims)
-        return value
-
-
-def _mask_value(session: Session, mask: object, dims: tuple[Dim, ...]) -> Value | None:
-    if mask is None:
-        return None
-    operand = operand_of(session, mask)
-    if isinstance(operand, bool | np.bool_):
-        return constant(session, operand, bool_)
-    if not isinstance(operand, Value) or element_dtype(operand.type) is not bool_:
-        raise DTypeError("mask= is not bool", remedy="compare, as tn.iota(m) < rows")
-    dims_compatible_by_position(dims_of(operand), dims)
-    return operand
+    axis: int

@@ -10,8 +10,9 @@ from __future__ import annotations
 from math import prod
 
 from tilenest import language as tn
+from tilenest.dialects import OrderingContract
 from tilenest.errors import DomainError, DTypeError
-from tilenest.ir import int32, int64
+from tilenest.ir import ScalarType, int32, int64
 
 Value = tn.Tile | tn.Scalar
 
@@ -62,20 +63,22 @@ def argmax(x: tn.Tile, axis: object = None) -> Value:
     The first NaN if there is one; -0 and +0 are equal. Without an axis, the position in row-major
     order. DomainError over an empty axis.
     """
-    return _position(x, axis, tn.maximum)
+    return _position(x, axis, "argmax", "descending")
 
 
 def argmin(x: tn.Tile, axis: object = None) -> Value:
     """The int64 position of the least element along one axis; as `argmax` otherwise."""
-    return _position(x, axis, tn.minimum)
+    return _position(x, axis, "argmin", "ascending")
 
 
-def _position(x: tn.Tile, axis: object, extreme: tn.Reducer) -> Value:
+def _position(x: tn.Tile, axis: object, name: str, order: str) -> Value:
+    """The first position in an order in which NaN come before all numbers."""
     if axis is None and x.ndim > 1:
         x = tn.reshape(x, -1)
     (dim,) = tn.axes_of(x, 0 if axis is None else axis)
-    _check_domain(x, dim, "argmax" if extreme is tn.maximum else "argmin")
-    best = tn.reduce(x, dim, extreme)
+    _check_domain(x, dim, name)
+    ordering = OrderingContract(ScalarType(x.dtype), order, ties="first", nan="first", selected=1)
+    best = tn.reduce(x, dim, tn.maximum if order == "descending" else tn.minimum)
     is_best = x == best
     if x.dtype.is_float:
         # A NaN equals nothing, and the extreme is NaN exactly when some element is.
@@ -84,7 +87,7 @@ def _position(x: tn.Tile, axis: object, extreme: tn.Reducer) -> Value:
     narrow = int32 if dim.extent < 1 << 31 else int64
     candidates = tn.where(is_best, tn.iota(dim, narrow), dim.extent)
     assert isinstance(candidates, tn.Tile)
-    return tn.reduce(candidates, dim, tn.minimum).cast(int64)
+    return tn.select_position(candidates, dim, ordering).cast(int64)
 
 
 def _widened(x: tn.Tile) -> tn.Tile:

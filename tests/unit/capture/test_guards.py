@@ -20,6 +20,7 @@ from tilenest.capture import (
     capture,
     spec,
 )
+from tilenest.dialects import Guard
 from tilenest.errors import ArgumentTypeError, RankError, ShapeError
 from tilenest.ir import ViewType, float32, float64, int64
 
@@ -43,7 +44,12 @@ def test_only_what_was_read_is_specialised_on() -> None:
             B((block.index(), 0), (1, 4)).store(A[(block.index(), 0), (1, 4)])
 
     result = captured(kernel, numbers(3, 4), poisoned(3, 4))
-    assert result.guards.extents == ((0, 0, 3),)
+    assert result.guards.facts == (
+        Guard("extent", 0, 3, 0),
+        Guard("unit_stride", 0, 1, 1),
+        Guard("unit_stride", 1, 1, 1),
+        Guard("first_alike", 1, 1),
+    )
     assert view_types(result) == [
         ViewType(float32, (3, None), (None, 1)),
         ViewType(float32, (None, None), (None, 1)),
@@ -58,7 +64,7 @@ def test_a_kernel_that_reads_no_host_extent_fits_every_shape() -> None:
             B.at(block.index()).store(A.at(block.index()).load())
 
     result = captured(kernel, numbers(3), poisoned(3))
-    assert result.guards.extents == ()
+    assert all(fact.kind != "extent" for fact in result.guards.facts)
     for size in (1, 50):
         a, b = numbers(size), poisoned(size)
         assert result.guards.check([spec_of(a), spec_of(b)], {})
@@ -69,8 +75,36 @@ def test_strides_read_are_guarded() -> None:
         assert A.strides[0] == 4
 
     result = captured(kernel, numbers(3, 4))
-    assert result.guards.strides == ((0, 0, 4),)
+    assert Guard("stride", 0, 4, 0) in result.guards.facts
     assert not result.guards.check([ArraySpec(float32, (3, 4), (8, 1))], {})
+
+
+def test_a_stride_that_is_not_used_may_be_any() -> None:
+    def kernel(A: Any) -> None:
+        assert A.strides[0] == 4
+
+    guards = captured(kernel, numbers(3, 4)).guards
+    for shape, strides, fits in [
+        ((1, 4), (9, 1), True),
+        ((2, 4), (9, 1), False),
+        ((2, 1), (4, 7), True),
+        ((2, 0), (9, 9), True),
+        ((None, 4), (4, 1), True),
+        ((None, 4), (None, 1), False),
+    ]:
+        assert guards.check([ArraySpec(float32, shape, strides)], {}) is fits, (shape, strides)
+
+
+def test_an_unknown_stride_is_neither_1_nor_another() -> None:
+    def kernel(A: Any) -> None:
+        A.extent(0)
+
+    unknown = ArraySpec(float32, (None,), (None,))
+    guards = capture(kernel, [unknown]).guards  # type: ignore[arg-type]  # a Python function
+    assert guards.facts == ()
+    assert guards.check([unknown], {})
+    assert not captured(kernel, numbers(3)).guards.check([unknown], {})
+    assert not captured(kernel, numbers(8)[::2]).guards.check([unknown], {})
 
 
 def test_a_unit_last_stride_is_always_guarded() -> None:
@@ -82,7 +116,10 @@ def test_a_unit_last_stride_is_always_guarded() -> None:
     strided = run(kernel, x[::2], y)
     np.testing.assert_array_equal(y, x[::2])
     assert [type_.strides for type_ in view_types(strided)] == [(None,), (1,)]
-    assert strided.guards.unit_strides == (False, True)
+    assert strided.guards.facts[:2] == (
+        Guard("unit_stride", 0, 0, 0),
+        Guard("unit_stride", 1, 1, 0),
+    )
     assert not strided.guards.check([spec(4, float32), spec(4, float32)], {})
     assert strided.guards.check([ArraySpec(float32, (4,), (3,)), spec(4, float32)], {})
 
@@ -109,8 +146,22 @@ def test_arguments_that_coincide_are_grouped() -> None:
     result = capture(kernel, shared)  # type: ignore[arg-type]  # a Python function
     (function,) = result.module.functions
     assert function.attributes["alias_groups"] == (0, 1, 0)
+    assert Guard("first_alike", 2, 0) in result.guards.facts
     assert result.guards.check(shared, {})
     assert not result.guards.check(apart, {})
+
+
+def test_the_function_states_its_guards() -> None:
+    def kernel(bias: Any, A: Any, n: Any, B: Any) -> None:
+        assert bias is None
+        B(n, 4).store(A[A.shape[0] - 4, 4])
+
+    result = captured(kernel, None, numbers(9), 3, poisoned(4))
+    (function,) = result.module.functions
+    assert result.guards.arguments == (1, 2, 3)
+    assert function.attributes["guards"] == result.guards.facts
+    assert function.attributes["otherwise"] == "compile"
+    assert {fact.argument for fact in result.guards.facts} == {0, 2}
 
 
 def test_scalars_and_none_are_guarded_by_kind() -> None:

@@ -33,8 +33,10 @@ from tilenest.backends.llvm import (
     undefined_symbols,
 )
 from tilenest.dialects import (
+    AddressLoad,
+    AddressStore,
     Apply,
-    Branch,
+    AtomCall,
     Cast,
     Constant,
     For,
@@ -42,17 +44,16 @@ from tilenest.dialects import (
     LaneMask,
     Lanes,
     Launch,
+    LoopIf,
     LoopYield,
-    MemoryLoad,
-    MemoryStore,
     Offset,
-    ReduceLanes,
     Return,
     Scatter,
     Splat,
 )
 from tilenest.interp import interpret
 from tilenest.ir import (
+    COMBINE,
     DTYPES,
     INDEX,
     POINTER,
@@ -70,6 +71,7 @@ from tilenest.ir import (
     bfloat16,
     bool_,
 )
+from tilenest.machine import LANE_REDUCTIONS
 
 Array = NDArray[Any]
 GUARD = 64
@@ -145,14 +147,14 @@ class Program:
     ) -> Value:
         size = type_.dtype.bytes  # type: ignore[attr-defined]  # scalars and vectors have one
         return self.op(
-            MemoryLoad(
+            AddressLoad(
                 pointer=pointer, mask=mask, otherwise=otherwise, align=size, result_types=[type_]
             )
         )
 
     def store(self, value: Value, pointer: Value, mask: Value | None = None) -> None:
         size = value.type.dtype.bytes  # type: ignore[attr-defined]  # scalars and vectors have one
-        self.builder.insert(MemoryStore(value=value, pointer=pointer, mask=mask, align=size))
+        self.builder.insert(AddressStore(value=value, pointer=pointer, mask=mask, align=size))
 
     def gather(
         self,
@@ -194,7 +196,12 @@ class Program:
     def reduce(self, function: str, value: Value) -> Value:
         dtype = value.type.dtype  # type: ignore[attr-defined]  # vectors have one
         return self.op(
-            ReduceLanes(value=value, function=function, result_types=[ScalarType(dtype)])
+            AtomCall(
+                arguments=[value],
+                atom=LANE_REDUCTIONS[function],
+                semantic=COMBINE + function,
+                result_types=[ScalarType(dtype)],
+            )
         )
 
     def loop(
@@ -228,7 +235,7 @@ class Program:
         types: Sequence[Type] = (),
     ) -> list[Value]:
         regions = [Region([Block([])]), Region([Block([])])]
-        op = Branch(condition=condition, result_types=types, regions=regions)
+        op = LoopIf(condition=condition, result_types=types, regions=regions)
         self.builder.insert(op)
         for region, fill in zip(regions, (then, otherwise), strict=True):
             with self.builder.at_end(region.block):

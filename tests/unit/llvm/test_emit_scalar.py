@@ -14,9 +14,10 @@ from tests.unit.llvm.programs import (
     numpy_dtype,
     run_both,
 )
-from tilenest.backends.llvm.emit import EMITTERS
+from tilenest.backends.llvm.emit import EMITTERS, FACILITIES, refuse_foreign
 from tilenest.backends.llvm.emit_scalar import FUNCTIONS
-from tilenest.dialects import OPERATIONS, SCALAR_FUNCTIONS, Bitcast, LoopYield
+from tilenest.dialects import FORMS, SCALAR_FUNCTIONS, Bitcast, registry
+from tilenest.errors import TargetError
 from tilenest.ir import (
     DTYPES,
     DType,
@@ -28,19 +29,37 @@ from tilenest.ir import (
     float32,
     index,
     int32,
+    parse_module,
 )
 
-# Forms above Machine; nothing of them reaches the code generator.
-_ABOVE = {"func", "exec", "tile", "view", "tensor", "buf"}
 _STORED = [dtype for dtype in DTYPES if dtype is not index]
 _INEXACT = {"exp", "exp2", "expm1", "log", "log2", "log1p", "tanh", "erf", "sin", "cos", "rsqrt"}
 _LANES = 8
 _SIZE = 64
 
 
-def test_every_machine_operation_has_an_emitter() -> None:
-    wanted = {op for op in OPERATIONS if op.NAME.split(".")[0] not in _ABOVE}
-    assert set(EMITTERS) == wanted - {LoopYield}
+def test_every_machine_operation_has_an_emitter_or_needs_what_the_target_lacks() -> None:
+    wanted = {op for op in FORMS["machine"].operations if not op.TERMINATOR}
+    refused = {op for op in wanted if not FACILITIES.issuperset(op.NEEDS)}
+    assert set(EMITTERS) == wanted - refused
+    assert not refused
+    assert {need for op in wanted - refused for need in op.NEEDS} == FACILITIES
+
+
+def test_an_operation_that_the_target_lacks_is_refused() -> None:
+    module = parse_module(
+        """
+        module "machine"
+        func @f(%x: f32) {
+          %y = atom.call "some.atom"(%x) : f32
+          func.return
+        }
+        """,
+        registry(),
+    )
+    with pytest.raises(TargetError, match=r"atom\.call needs the atom 'some\.atom'") as caught:
+        refuse_foreign(module)
+    assert caught.value.remedy is not None and "interpret" in caught.value.remedy
 
 
 def test_every_scalar_function_has_an_entry_for_every_kind_it_admits() -> None:

@@ -9,6 +9,7 @@ nothing is promised.
 
 from collections.abc import Mapping
 
+from tilenest.backends.llvm.emit_atoms import ATOM_EMITTERS, emit_atom
 from tilenest.backends.llvm.emit_check import emit_check
 from tilenest.backends.llvm.emit_control import emit_branch, emit_for
 from tilenest.backends.llvm.emit_frame import Emit, Frame
@@ -29,9 +30,7 @@ from tilenest.backends.llvm.emit_scalar import (
 from tilenest.backends.llvm.emit_vector import (
     emit_lane_mask,
     emit_lanes,
-    emit_reduce_lanes,
     emit_splat,
-    emit_transpose,
 )
 from tilenest.backends.llvm.fault import checks_bounds, write_report
 from tilenest.backends.llvm.object import HostMachineInfo
@@ -39,9 +38,11 @@ from tilenest.backends.llvm.registers import register_type
 from tilenest.backends.llvm.text import ModuleText
 from tilenest.backends.llvm.values import I32, POINTER, LlvmType, constant
 from tilenest.dialects import (
+    AddressLoad,
+    AddressStore,
     Apply,
+    AtomCall,
     Bitcast,
-    Branch,
     Cast,
     Check,
     Constant,
@@ -50,14 +51,12 @@ from tilenest.dialects import (
     LaneMask,
     Lanes,
     Launch,
-    MemoryLoad,
-    MemoryStore,
+    LoopIf,
     Offset,
-    ReduceLanes,
     Scatter,
     Splat,
-    Transpose,
 )
+from tilenest.errors import TargetError
 from tilenest.ir import Function, Module, Operation
 
 EMITTERS: Mapping[type[Operation], Emit] = {
@@ -66,31 +65,47 @@ EMITTERS: Mapping[type[Operation], Emit] = {
     Cast: emit_cast,
     Bitcast: emit_bitcast,
     For: emit_for,
-    Branch: emit_branch,
+    LoopIf: emit_branch,
     Launch: emit_launch,
     Offset: emit_offset,
     Check: emit_check,
-    MemoryLoad: emit_load,
-    MemoryStore: emit_store,
+    AddressLoad: emit_load,
+    AddressStore: emit_store,
     Gather: emit_gather,
     Scatter: emit_scatter,
     Splat: emit_splat,
     Lanes: emit_lanes,
     LaneMask: emit_lane_mask,
-    ReduceLanes: emit_reduce_lanes,
-    Transpose: emit_transpose,
+    AtomCall: emit_atom,
 }
-"""Every operation of Machine form that is no terminator."""
+"""Every operation of Machine form that is no terminator, but for those that are refused."""
+FACILITIES = frozenset({"addresses", "atoms", "faults", "lanes", "pool"})
+"""What an operation may need of this target."""
 
 
 def emit_module(module: Module, text: ModuleText, machine: HostMachineInfo) -> None:
     """Write every function of `module`."""
     assert module.form == "machine", f"a module in {module.form} form reached the code generator"
+    refuse_foreign(module)
     has_checks = checks_bounds(module)
     if has_checks:
         write_report(text, machine)
     for function in module.functions:
         _emit_function(function, text, machine, has_checks)
+
+
+def refuse_foreign(module: Module) -> None:
+    """Refuse an operation that needs what the target does not have."""
+    for op in module.walk():
+        lacking = [need for need in op.NEEDS if need not in FACILITIES]
+        if isinstance(op, AtomCall) and op.atom not in ATOM_EMITTERS:
+            lacking.append(f"the atom {op.atom!r}")
+        if lacking:
+            raise TargetError(
+                f"{op.NAME} needs {' and '.join(lacking)}, which the CPU target does not have",
+                "lower it to operations of the target first, or run with target='interpret'",
+                op.location,
+            )
 
 
 def main_function(module: Module) -> Function:

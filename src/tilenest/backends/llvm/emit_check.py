@@ -1,6 +1,6 @@
 """Checks of bounds: one comparison, and a way out of the function.
 
-In: `memory.check`. Out: a branch that is never taken in a right program; the other way records the
+In: `address.check`. Out: a branch that is never taken in a right program; the other way records the
 fault and returns, which ends the chunk.
 """
 

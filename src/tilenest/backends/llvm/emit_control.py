@@ -8,7 +8,7 @@ from tilenest.backends.llvm.emit_frame import Frame, known_index
 from tilenest.backends.llvm.registers import register_type
 from tilenest.backends.llvm.text import Block
 from tilenest.backends.llvm.values import I64, Value
-from tilenest.dialects import Branch, For
+from tilenest.dialects import For, LoopIf
 
 
 def emit_for(frame: Frame, op: For) -> None:
@@ -65,7 +65,7 @@ def _runs_once(op: For) -> bool:
     return lower < upper <= lower + step
 
 
-def emit_branch(frame: Frame, op: Branch) -> None:
+def emit_branch(frame: Frame, op: LoopIf) -> None:
     f = frame.text
     then, otherwise, merge = f.block("then"), f.block("else"), f.block("merge")
     f.branch_if(frame.value(op.condition), then, otherwise)

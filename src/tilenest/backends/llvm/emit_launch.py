@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from tilenest.analysis import ALONE_NS, CHUNK_NS, MOST_CHUNKS
 from tilenest.backends.llvm.emit_frame import Frame
 from tilenest.backends.llvm.pool_names import RUN
 from tilenest.backends.llvm.registers import from_memory, memory_type, to_memory
@@ -18,9 +19,6 @@ from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import I8, I32, I64, POINTER, LlvmType, Value, constant
 from tilenest.dialects import Launch
 
-_CHUNK_NS = 20_000.0
-_ALONE_NS = 50_000.0
-_MOST_CHUNKS = 256
 _FIELD_BYTES = 8
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.]")
 
@@ -91,8 +89,8 @@ def _chunk_function(
 def _grain(f: FunctionText, total: Value, cost_ns: float) -> Value:
     """Items a chunk: all of them when that is little work, else at least 20 us worth."""
     cost = max(cost_ns, 1e-3)
-    least = math.ceil(_CHUNK_NS / cost)
-    alone = math.ceil(_ALONE_NS / cost)
-    share = f.lshr(f.add(total, _MOST_CHUNKS - 1), _MOST_CHUNKS.bit_length() - 1)
+    least = math.ceil(CHUNK_NS / cost)
+    alone = math.ceil(ALONE_NS / cost)
+    share = f.lshr(f.add(total, MOST_CHUNKS - 1), MOST_CHUNKS.bit_length() - 1)
     grain = f.smax(share, least)
     return f.select(f.icmp("slt", total, alone), f.smax(total, 1), grain)

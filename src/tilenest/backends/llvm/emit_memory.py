@@ -10,10 +10,10 @@ from tilenest.backends.llvm.emit_narrow import load_narrow, store_narrow
 from tilenest.backends.llvm.registers import from_memory, memory_type, register_type, to_memory
 from tilenest.backends.llvm.values import LlvmType, Value, constant, llvm_type, zero
 from tilenest.dialects import (
+    AddressLoad,
+    AddressStore,
     Gather,
     LaneMask,
-    MemoryLoad,
-    MemoryStore,
     Offset,
     Scatter,
 )
@@ -42,7 +42,7 @@ def _indexed(frame: Frame, pointer: Value, index: Value, scale: int) -> Value:
     return f.getelementptr("i8", pointer, f.mul(index, scale))
 
 
-def emit_load(frame: Frame, op: MemoryLoad) -> None:
+def emit_load(frame: Frame, op: AddressLoad) -> None:
     f, pointer = frame.text, frame.value(op.pointer)
     register = register_type(op.result.type)
     kind = memory_type(register)
@@ -68,7 +68,7 @@ def emit_load(frame: Frame, op: MemoryLoad) -> None:
     frame.bind(op.results, [result])
 
 
-def emit_store(frame: Frame, op: MemoryStore) -> None:
+def emit_store(frame: Frame, op: AddressStore) -> None:
     f, pointer = frame.text, frame.value(op.pointer)
     value = to_memory(f, frame.value(op.value))
     if op.mask is None:

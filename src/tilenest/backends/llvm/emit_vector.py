@@ -1,16 +1,15 @@
-"""Lane operations: splats, lane numbers, masks of leading lanes, reductions over lanes.
+"""Lane operations: splats, lane numbers, masks of leading lanes.
 
 In: the `vector.*` operations. Out: shuffles and compares. A mask compares the count with the lane
 numbers in lanes of 32 bits (8 where there are many), since lanes of 64 cost several registers.
 """
 
 from tilenest.backends.llvm.emit_frame import Frame, known_index
-from tilenest.backends.llvm.emit_scalar import apply_function
 from tilenest.backends.llvm.registers import lane_numbers, register_type
 from tilenest.backends.llvm.text import FunctionText
 from tilenest.backends.llvm.values import Value, vector_constant
-from tilenest.dialects import LaneMask, Lanes, ReduceLanes, Splat, Transpose
-from tilenest.ir import VectorType, element_dtype
+from tilenest.dialects import LaneMask, Lanes, Splat
+from tilenest.ir import VectorType
 
 _MOST_WORD_LANES = 16
 _MOST_BYTE_LANES = 127
@@ -50,32 +49,3 @@ def _leading_lanes(f: FunctionText, count: Value, lanes: int) -> Value:
     element = "i8" if _MOST_WORD_LANES < lanes <= _MOST_BYTE_LANES else "i32"
     spread = f.splat(f.trunc(clamped, element), lanes)
     return f.icmp("sgt", spread, vector_constant(element, range(lanes)))
-
-
-def emit_reduce_lanes(frame: Frame, op: ReduceLanes) -> None:
-    f, value = frame.text, frame.value(op.value)
-    dtype = element_dtype(op.value.type)
-    while value.type.lanes > 1:
-        lanes = value.type.lanes
-        assert lanes % 2 == 0, "lanes are reduced by halving"
-        low = f.shuffle(value, None, range(lanes // 2))
-        high = f.shuffle(value, None, range(lanes // 2, lanes))
-        value = apply_function(frame, op.function, dtype, (low, high))
-    frame.bind(op.results, [value])
-
-
-def emit_transpose(frame: Frame, op: Transpose) -> None:
-    """Swap the off-diagonal blocks of ever larger squares: log2(lanes) rounds of shuffles."""
-    f, rows = frame.text, [frame.value(row) for row in op.rows]
-    lanes = len(rows)
-    step = 1
-    while step < lanes:
-        # Lane numbers from `lanes` on are those of the second operand.
-        low = [lane if not lane & step else lanes + lane - step for lane in range(lanes)]
-        high = [lane + step if not lane & step else lanes + lane for lane in range(lanes)]
-        for i in (i for i in range(lanes) if not i & step):
-            first, second = rows[i], rows[i + step]
-            rows[i] = f.shuffle(first, second, low)
-            rows[i + step] = f.shuffle(first, second, high)
-        step *= 2
-    frame.bind(op.results, rows)

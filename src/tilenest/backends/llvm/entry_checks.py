@@ -49,6 +49,7 @@ class _Array:
     data: Value
     extents: tuple[Value, ...]
     strides: tuple[Value, ...]
+    is_empty: Value
     low: Value
     high: Value
 
@@ -159,7 +160,7 @@ class EntryChecks:
             ]
         )
         low, high = self._byte_range(expected, start, extents, strides, is_empty)
-        return _Array(expected, start, extents, strides, low, high)
+        return _Array(expected, start, extents, strides, is_empty, low, high)
 
     def _numbers(self, tensor: Value, offset: int, rank: int) -> tuple[Value, ...]:
         if not rank:
@@ -266,6 +267,7 @@ class EntryChecks:
         f, checks = self._f, []
         for one, other in combinations(arrays, 2):
             if one.expected.group == other.expected.group >= 0:
+                checks.append(f.icmp("eq", one.is_empty, 0))
                 checks.append(f.icmp("eq", one.data, other.data))
                 axes = zip(one.extents, other.extents, one.strides, other.strides, strict=True)
                 for extent, other_extent, stride, other_stride in axes:

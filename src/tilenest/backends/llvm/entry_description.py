@@ -19,8 +19,9 @@ class ArrayArgument:
 
     `unit_last` tells whether the last stride is 1; None leaves it open. No stride matters along an
     axis of at most one element, nor in an array without elements. Arguments of equal `group`
-    coincide exactly (a negative one coincides with none); a written one of another group shares no
-    byte with any.
+    coincide exactly and have elements (a negative one coincides with none); a written one of
+    another group shares no byte with any. Arrays of different groups that are only read may
+    coincide all the same: code that reads one of them twice is no different.
     """
 
     dtype: DType

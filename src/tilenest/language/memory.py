@@ -1,0 +1,242 @@
+"""Memory: explicit storage with an identity, for what needs an address that stays.
+
+In: a dtype, a shape or a layout, and the class of storage. Out: loads and stores of whole tiles as
+IR; which state of the memory each takes is found when its region is complete. Tiles are the
+ordinary way to keep values: the compiler places them by itself.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Never
+
+from tilenest.analysis import layout_problem
+from tilenest.dialects import MemoryAllocate, MemoryLoad, MemoryStore
+from tilenest.errors import CaptureError, RankError, ShapeError
+from tilenest.ir import STATE, DType, MemoryType, OpResult, Value, bool_, element_dtype
+from tilenest.language.dtypes import as_dtype
+from tilenest.language.elements import (
+    apply,
+    constant,
+    dims_of,
+    map_elements,
+    required,
+    type_over,
+)
+from tilenest.language.index_maps import IndexMap
+from tilenest.language.positions import Position, dims_of_shape, positions_of
+from tilenest.language.reindexing import (
+    Symbols,
+    broadcast_value,
+    reindex_value,
+    slice_value,
+)
+from tilenest.language.session import Session, Staged, current_session
+from tilenest.language.values import Scalar, Tile, operand_of, wrap
+from tilenest.layouts import Dim, DimRef, dims_compatible_by_position, shape_dims
+from tilenest.records import record
+
+_MOST_BYTES = (1 << 63) - 1
+
+
+class Resource(Enum):
+    """Classes of storage, which are not levels of anything: a target has some of them."""
+
+    auto = "auto"
+    private = "private"
+    shared = "shared"
+    cluster = "cluster"
+    global_ = "global"
+    tensor = "tensor"
+
+
+class Memory(Staged):
+    """Storage of one instance of the nearest parallel nest, or of the kernel."""
+
+    __slots__ = ("owner_name",)
+
+    def __init__(self, value: Value, session: Session) -> None:
+        super().__init__(value, session)
+        self.owner_name: tuple[object, str] | None = None
+        """the frame and the name that hold it"""
+
+    @property
+    def dtype(self) -> DType:
+        """The element format."""
+        return self._type.dtype
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        """The dims of the tiles that it holds."""
+        return self._type.dims
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the tiles that it holds."""
+        return self._type.shape
+
+    @property
+    def _type(self) -> MemoryType:
+        assert isinstance(self.value.type, MemoryType)
+        return self.value.type
+
+    def load(self) -> Tile | Scalar:
+        """A snapshot: what is stored afterwards does not change it.
+
+        UninitialisedMemoryError where nothing may be stored in it yet.
+        """
+        session = current_session()
+        memory = session.value_of(self)
+        operation = MemoryLoad(
+            memory=memory,
+            state=_first_state(memory),
+            result_types=[type_over(self.dtype, self.dims)],
+        )
+        return wrap(session.insert(operation).result, session)
+
+    def store(self, value: object) -> None:
+        """Every element anew: a tile, scalar or number of its dtype, which broadcasts."""
+        session = current_session()
+        memory = session.value_of(self)
+        stored = required(session, operand_of(session, value), self.dtype, "the stored value")
+        dims_compatible_by_position(dims_of(stored), self.dims)
+        if dims_of(stored) != self.dims:
+            stored = _broadcast(session, stored, self.dims)
+        operation = MemoryStore(
+            memory=memory, state=_first_state(memory), value=stored, result_types=[STATE]
+        )
+        session.insert(operation)
+
+    def __call__(self, origin: object, shape: object) -> MemoryPart:
+        """A reference to the part at `origin` of the given shape, to `.load()` and `.store(v)`."""
+        session = current_session()
+        positions = positions_of(session, origin, len(self.dims), "the origin in a memory")
+        dims = dims_of_shape(shape)
+        if len(dims) != len(self.dims):
+            raise RankError(
+                f"a part of rank {len(dims)} is taken of a memory of rank {len(self.dims)}",
+                remedy="give one extent per dimension of the memory, 1 for those that are fixed",
+            )
+        return MemoryPart(self, tuple(positions), dims)
+
+    def _refuse_value(self, *_: object) -> Never:
+        raise CaptureError(
+            "a memory is used as a value", remedy="take its content, as memory.load()"
+        )
+
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __matmul__ = _refuse_value
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse_value
+    __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = _refuse_value
+    __bool__ = __len__ = __array__ = _refuse_value
+
+    def __setitem__(self, key: object, value: object) -> Never:
+        raise CaptureError(
+            "a memory is assigned through []", remedy="store a whole tile, as memory.store(tile)"
+        )
+
+    def __repr__(self) -> str:
+        return f"Memory({self.dtype.name}, {self.shape})"
+
+
+@record(eq=False)
+class MemoryPart:
+    """A part of a memory. What lies outside of the memory reads 0 and is not stored."""
+
+    memory: Memory
+    origin: tuple[Position, ...]
+    dims: tuple[Dim, ...]
+
+    def load(self) -> Tile:
+        """A snapshot of the part."""
+        session = current_session()
+        whole = session.value_of(self.memory.load())
+        return Tile(slice_value(session, whole, self.origin, self.dims), session)
+
+    def store(self, value: object) -> None:
+        """The part anew; the rest stays, so all of the memory must have been stored before."""
+        session = current_session()
+        whole = self.memory.load()
+        stored = required(
+            session, operand_of(session, value), self.memory.dtype, "the stored value"
+        )
+        dims_compatible_by_position(dims_of(stored), self.dims)
+        patch = _broadcast(session, stored, self.dims)
+        is_patched = _broadcast(session, constant(session, True, bool_), self.dims)
+        operands = [self._moved(session, is_patched), self._moved(session, patch), whole.value]
+        chosen = apply(session, "where", operands)
+        assert isinstance(chosen, Value)
+        self.memory.store(Tile(chosen, session))
+
+    def _moved(self, session: Session, value: Value) -> Value:
+        """A tile over the part as one over the memory, 0 elsewhere."""
+        symbols = Symbols()
+        coordinates = [
+            DimRef(axis) - symbols.expression(position) for axis, position in enumerate(self.origin)
+        ]
+        return reindex_value(session, value, self.memory.dims, coordinates, symbols)
+
+
+def memory(dtype: object, shape_or_layout: object, resource: object = Resource.auto) -> Memory:
+    """Storage for tiles of a dtype over a shape, one per instance of the nearest parallel nest.
+
+    A shape asks for dense storage. A layout (`tn.layout`, `tn.index_map` from a shape of axes and
+    ints into a shape of ints) says where each element lies; every element needs a place of its own,
+    and what no element uses is padding. `resource`, one of `tn.mem`, restricts the class of
+    storage.
+    """
+    session = current_session()
+    if not isinstance(resource, Resource):
+        raise CaptureError(
+            f"{resource!r} is no class of storage",
+            remedy="use tn.mem.auto, private, shared, cluster, global_ or tensor",
+        )
+    layout = shape_or_layout.map if isinstance(shape_or_layout, IndexMap) else None
+    storage: tuple[int, ...] = ()
+    if isinstance(shape_or_layout, IndexMap):
+        dims, storage = _static(shape_or_layout)
+    else:
+        dims = dims_of_shape(shape_or_layout)
+    operation = MemoryAllocate(
+        resource=resource.value,
+        layout=layout,
+        storage=storage,
+        result_types=[MemoryType(as_dtype(dtype), dims), STATE],
+    )
+    problem = layout_problem(operation)
+    if problem is not None:
+        raise ShapeError(
+            f"the layout of a memory is not {problem.what}: {problem.answer}",
+            remedy=problem.remedy,
+        )
+    if operation.bytes > _MOST_BYTES:
+        raise ShapeError(
+            f"a memory needs {operation.bytes} bytes, which 64 bits cannot address",
+            remedy="use a smaller shape, or smaller strides",
+        )
+    session.insert(operation)
+    return Memory(operation.memory, session)
+
+
+def _static(layout: IndexMap) -> tuple[tuple[Dim, ...], tuple[int, ...]]:
+    """The dims of a layout and the extents of its storage, which the compiler has to know."""
+    items = [item for item in layout.domain if not isinstance(item, Value)]
+    storage = tuple(size for size in layout.codomain if isinstance(size, int))
+    if layout.symbols or len(items) < len(layout.domain) or len(storage) < len(layout.codomain):
+        raise ShapeError(
+            "the layout of a memory depends on run-time scalars",
+            remedy="use ints and axes: storage has a fixed size and order",
+        )
+    return shape_dims(items), storage
+
+
+def _first_state(memory: Value) -> Value:
+    assert isinstance(memory, OpResult) and isinstance(memory.owner, MemoryAllocate)
+    return memory.owner.state
+
+
+def _broadcast(session: Session, value: Value, dims: tuple[Dim, ...]) -> Value:
+    if dims_of(value):
+        return broadcast_value(session, value, dims)
+    return map_elements(
+        session, element_dtype(value.type), dims, [value], lambda _, elements: elements[0]
+    )
