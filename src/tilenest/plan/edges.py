@@ -14,8 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
-from tilenest.analysis import MemoryEffects, coincide, formula_of, is_same_place, may_overlap
+from tilenest.analysis import (
+    MemoryEffects,
+    coincide,
+    enclosing,
+    formula_of,
+    is_same_place,
+    may_overlap,
+)
 from tilenest.decisions import Decision
 from tilenest.dialects import (
     SCALAR_FUNCTIONS,
@@ -218,16 +226,9 @@ def _repeats(site: _Site) -> int:
 
 
 def _is_in_deeper_loop(producer: Operation, root: Operation) -> bool:
-    owner = root.parent_op
-    while owner is not None and not _holds(owner, producer):
-        if owner.REGION_USE is RegionUse.REPEATED:
-            return True
-        owner = owner.parent_op
-    return False
-
-
-def _holds(owner: Operation, op: Operation) -> bool:
-    return owner.is_ancestor_of(op)
+    """Whether a loop that does not hold the producer repeats the root."""
+    deeper = takewhile(lambda owner: not owner.is_ancestor_of(producer), enclosing(root))
+    return any(owner.REGION_USE is RegionUse.REPEATED for owner in deeper)
 
 
 def _changed_memory(producer: MapReducePost, site: _Site, judge: _Judge) -> Value | None:
