@@ -14,7 +14,14 @@ from tilenest.execution.levels import (
     Observer,
     PrefixCut,
 )
-from tilenest.execution.memory_claims import Claim, check_apart, check_equation, failures
+from tilenest.execution.memory_claims import (
+    Claim,
+    check_allocation,
+    check_apart,
+    check_equation,
+    check_instances,
+    failures,
+)
 from tilenest.execution.memory_equation import (
     AccessRight,
     Allocation,
@@ -30,6 +37,7 @@ from tilenest.execution.rearrange import (
     remove_unit,
     reshape,
     split,
+    unite,
 )
 from tilenest.execution.remap import ExecRemap, compose, identity
 from tilenest.execution.scopes import TargetScope, TargetScopes
@@ -57,10 +65,12 @@ __all__ = [
     "are_compatible",
     "bind",
     "check",
+    "check_allocation",
     "check_apart",
     "check_bindings",
     "check_distribution",
     "check_equation",
+    "check_instances",
     "coalesce",
     "compose",
     "failures",
@@ -75,4 +85,5 @@ __all__ = [
     "repartition",
     "reshape",
     "split",
+    "unite",
 ]

@@ -94,6 +94,8 @@ class Repartition:
 
 def check_distribution(structure: ExecStructure, distribution: Distribution) -> tuple[Fact, ...]:
     """What is known of a distribution over the levels of a structure."""
+    check_kind(structure, ExecStructure, "the levels")
+    check_kind(distribution, Distribution, "what is judged")
     _check_participants(structure, distribution)
     relation = distribution.relation
     facts = [

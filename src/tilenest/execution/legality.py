@@ -9,7 +9,7 @@ observer's laws is taken, at the border of a nest where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tilenest.errors import RemapError
 from tilenest.execution.laws import (
@@ -24,7 +24,7 @@ from tilenest.execution.laws import (
     reaches_all,
 )
 from tilenest.execution.levels import Observer, PrefixCut
-from tilenest.execution.pairs import all_proven, no_pair
+from tilenest.execution.pairs import all_proven
 from tilenest.execution.proofs import Fact, first_failure
 from tilenest.execution.remap import ExecRemap
 from tilenest.layouts import Answer, DimRef, LayoutMap, check_kind, tuple_of
@@ -40,10 +40,9 @@ _REMEDIES = {
     "prefix": "keep the levels above this cut outermost",
     "prefix once": "keep the levels above this cut outermost, or re-anchor what can be repeated",
     "prefix all": "keep the levels above this cut outermost",
-    "owner": "keep the parallel levels above this cut outermost, or re-home the memory",
+    "owner": "keep the parallel levels above this cut outermost",
     "owner order": "leave the ordered level outside, or let each instance own its memory",
     "participants": "split the group's own levels only below its cut",
-    "home": "re-home memory to a cut above the levels that were rearranged",
 }
 
 
@@ -51,8 +50,8 @@ _REMEDIES = {
 class Reanchor:
     """A rewrite that goes with a remap: an observer sits at a new cut.
 
-    An operation that may run again is repeated there; memory moves to an outer owner and grows by
-    the coordinates that told its instances apart; a frontier spreads as deep.
+    An operation that may run again is repeated there, and its frontier spreads as deep. Memory
+    stays with its owner: the coordinates that tell its instances apart are no axes of it.
     """
 
     observer: Observer
@@ -63,16 +62,14 @@ class Reanchor:
 class RemapProof:
     """What holds for an observer; for the levels as a whole, `observer` is None.
 
-    `prefix_map` goes from the instances at the new cut to those at the old one. Memory that was
-    re-homed has none: the old levels at the positions `expansion` become axes of it.
+    `prefix_map` goes from the instances at the new cut to those at the old one.
     """
 
     observer: Observer | None
     old_cut: PrefixCut
     new_cut: PrefixCut
-    prefix_map: LayoutMap | None
+    prefix_map: LayoutMap
     facts: tuple[Fact, ...]
-    expansion: tuple[int, ...] = ()
 
     @property
     def failure(self) -> Fact | None:
@@ -81,8 +78,7 @@ class RemapProof:
 
     def __str__(self) -> str:
         who = "the levels" if self.observer is None else str(self.observer)
-        grown = f", by levels {self.expansion}" if self.expansion else ""
-        lines = [f"{who}: new depth {self.new_cut.depth}{grown}", *map(str, self.facts)]
+        lines = [f"{who}: new depth {self.new_cut.depth}", *map(str, self.facts)]
         return "\n  ".join(lines)
 
 
@@ -118,8 +114,15 @@ def judge(
 def holds_at(remap: ExecRemap, observer: Observer, new_cut: PrefixCut) -> bool:
     """Whether an observer finds what it sees at a new cut; of the order among owners nothing is
     said, which is the same wherever they stand."""
+    check_kind(remap, ExecRemap, "what is judged")
+    check_kind(observer, Observer, "who observes")
     remap.new.check_cut(new_cut)
-    return _Judge(remap, {}).at(observer, new_cut).failure is None
+    asked = _Judge(remap, {})
+    is_deep = new_cut.depth >= asked.deciding(observer.cut)
+    return is_deep and asked.at(observer, new_cut).failure is None
+
+
+_Law = Callable[[CutMap], Answer]
 
 
 class _Judge:
@@ -129,13 +132,28 @@ class _Judge:
         self.remap = remap
         self.moved = moved
         self.formula = remap.formula
+        self.cuts: dict[tuple[PrefixCut, PrefixCut], CutMap] = {}
+        self.answers: dict[tuple[_Law, int, int], Answer] = {}
         self.whole = self.between(remap.old.leaf, remap.new.leaf)
         self.running = {remap.old.leaf: self.whole}
         self.anchors: dict[str, int] = {}
         self.orders: dict[tuple[int, int, tuple[int, ...]], Answer] = {}
 
     def between(self, old_cut: PrefixCut, new_cut: PrefixCut) -> CutMap:
-        return cut_map(self.remap, self.formula, old_cut, new_cut)
+        key = old_cut, new_cut
+        if key not in self.cuts:
+            self.cuts[key] = cut_map(self.remap, self.formula, old_cut, new_cut)
+        return self.cuts[key]
+
+    def decides(self, cut: CutMap) -> Answer:
+        return commutes(self.formula, cut)
+
+    def known(self, law: _Law, cut: CutMap) -> Answer:
+        """The answer of a law, which several observers may ask for at one cut."""
+        key = law, len(cut.old), len(cut.new)
+        if key not in self.answers:
+            self.answers[key] = law(cut)
+        return self.answers[key]
 
     def all(self, observers: Sequence[Observer]) -> Iterator[RemapProof]:
         """The whole, then anchors, which say where something runs, then the others."""
@@ -155,20 +173,25 @@ class _Judge:
     def facts(self) -> Iterator[Fact]:
         """The laws of the levels as a whole."""
         old = self.remap.old
-        yield Fact("active", lands(self.whole))
-        yield Fact("once", is_once(self.whole))
-        yield Fact("all", reaches_all(self.whole))
+        yield Fact("active", self.known(lands, self.whole))
+        yield Fact("once", self.known(is_once, self.whole))
+        yield Fact("all", self.known(reaches_all, self.whole))
         yield Fact("kind", keeps_kinds(self.whole))
         yield Fact("order", self.order(self.whole, old.spatial(old.leaf)))
 
     def searched(self, observer: Observer) -> RemapProof:
         """The proof at the first new cut that meets the laws; else the failure at the first cut
         that decides the old one."""
+        first = max(self.least(observer), self.deciding(observer.cut))
+        depths = range(first, self.remap.new.depth + 1)
+        known: dict[int, RemapProof] = {}
+        for depth in filter(self.remap.new.is_boundary, depths):
+            known[depth] = self.at(observer, PrefixCut(depth))
+            if known[depth].failure is None:
+                return known[depth]
         best: RemapProof | None = None
-        for depth in range(self.least(observer), self.remap.new.depth + 1):
-            proof = self.at(observer, PrefixCut(depth))
-            if proof.failure is None and self.remap.new.is_boundary(depth):
-                return proof
+        for depth in depths:
+            proof = known.get(depth) or self.at(observer, PrefixCut(depth))
             if best is None or (best.failure is not None and _gets_further(proof, best)):
                 best = proof
         assert best is not None, "an anchor has a cut"
@@ -177,6 +200,13 @@ class _Judge:
     def least(self, observer: Observer) -> int:
         """The shallowest cut there may be: an operation is spread no less deep than it stands."""
         return self.anchors.get(observer.name, 0) if observer.kind == "frontier" else 0
+
+    def deciding(self, cut: PrefixCut) -> int:
+        """The shallowest depth that may decide an old prefix: it has the levels that are taken over
+        as they are."""
+        kept = [r for r in self.formula.results[: cut.depth] if isinstance(r, DimRef)]
+        levels = self.remap.new.levels
+        return max((r.position + 1 for r in kept if levels[r.position].extent != 1), default=0)
 
     def at(self, observer: Observer, new_cut: PrefixCut) -> RemapProof:
         """What holds at one new cut, up to the first law that fails."""
@@ -190,13 +220,13 @@ class _Judge:
 
     def laws(self, observer: Observer, cut: CutMap) -> Iterator[Fact]:
         """The laws of an observer."""
-        yield Fact("prefix", commutes(self.formula, cut))
-        yield Fact("prefix", lands(cut))
+        yield Fact("prefix", self.known(self.decides, cut))
+        yield Fact("prefix", self.known(lands, cut))
         may_repeat = observer.is_repeatable and observer in self.moved
         if observer.kind != "frontier" and not may_repeat:
             law = "participants" if observer.kind == "convergence" else "prefix once"
-            yield Fact(law, is_once(cut))
-        yield Fact("prefix all", reaches_all(cut))
+            yield Fact(law, self.known(is_once, cut))
+        yield Fact("prefix all", self.known(reaches_all, cut))
         if observer.kind == "owner":
             yield Fact("owner", keeps_owners_apart(cut))
         if observer.kind == "anchor":
@@ -226,23 +256,7 @@ class _Judge:
                 f"{self.least(observer)}",
                 remedy="spread an operation at least as deep as it stands",
             )
-        if observer.kind != "owner":
-            return self.at(observer, new_cut)
-        old = self.formula.results[: observer.cut.depth]
-        reason = "each old instance lies within one new one"
-        answers = (
-            no_pair(self.formula.domain, (), old, DimRef(place), reason)
-            for place in range(new_cut.depth)
-        )
-        known = frozenset(range(new_cut.depth))
-        # A level of time needs no axis: its instances use the memory one after the other.
-        grown = tuple(
-            place
-            for place in self.remap.old.spatial(observer.cut)
-            if not old[place].used_dims() <= known
-        )
-        fact = Fact("home", all_proven(answers, reason))
-        return RemapProof(observer, observer.cut, new_cut, None, (fact,), grown)
+        return self.at(observer, new_cut)
 
 
 def _gets_further(proof: RemapProof, other: RemapProof) -> bool:

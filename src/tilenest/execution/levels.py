@@ -204,6 +204,7 @@ class ExecStructure:
 
     def is_boundary(self, depth: int) -> bool:
         """Whether a nest begins or ends there, so that operations have a place."""
+        self.check_cut(PrefixCut(depth))
         if depth in (0, self.depth):
             return True
         return self.levels[depth - 1].nest != self.levels[depth].nest or not self.levels[depth].nest
@@ -221,15 +222,19 @@ class ExecStructure:
         A predicate counts from the depth on where its last coordinate is known: what stands above
         runs also where nothing runs below it.
         """
+        check_kind(points, IndexSet, "the instances")
+        self.check_cut(cut)
         kept = tuple(c for c in points.constraints if not c.expression.dim_mask >> cut.depth)
         return IndexSet(self.prefix_space(cut), kept, points.symbols)
 
     def spatial(self, cut: PrefixCut) -> tuple[int, ...]:
         """The positions of the levels above a cut that tell owners apart."""
+        self.check_cut(cut)
         return tuple(i for i, level in enumerate(self.levels[: cut.depth]) if level.is_spatial)
 
     def check_cut(self, cut: PrefixCut) -> None:
         """Refuse a cut that this chain does not have."""
+        check_kind(cut, PrefixCut, "a cut")
         if not 0 <= cut.depth <= self.depth:
             raise VerifyError(
                 f"there is no cut at depth {cut.depth} of {self.depth} levels",

@@ -64,11 +64,27 @@ def check_equation(equation: MemoryEquation, budget: int = _DEFAULT_BUDGET) -> t
     return tuple(_Checker(equation, budget).claims())
 
 
+def check_allocation(equation: MemoryEquation, budget: int = _DEFAULT_BUDGET) -> tuple[Claim, ...]:
+    """The claims about what is reserved, whoever uses it: where it starts, that it is aligned and
+    inside its resource, and that every version of every element has bytes of its own in it."""
+    check_kind(equation, MemoryEquation, "what is checked")
+    checker = _Checker(equation, budget)
+    return (*checker.bases(), *checker.addresses())
+
+
+def check_instances(equation: MemoryEquation, budget: int = _DEFAULT_BUDGET) -> tuple[Claim, ...]:
+    """The claims about who has an instance: that it is the owner's, wherever it is used."""
+    check_kind(equation, MemoryEquation, "what is checked")
+    return tuple(_Checker(equation, budget).instances())
+
+
 def check_apart(one: MemoryEquation, other: MemoryEquation, budget: int = _DEFAULT_BUDGET) -> Claim:
     """Whether two memories that are alive together share no byte of any instance.
 
     A witness is an execution coordinate of each, followed by the byte in its allocation.
     """
+    check_kind(one, MemoryEquation, "one memory")
+    check_kind(other, MemoryEquation, "the other memory")
     text = f"{one.name} and {other.name} lie apart"
     if one.right.resource != other.right.resource:
         return Claim("base", text, proven(ENGINE, "they lie in different resources"))
@@ -100,15 +116,15 @@ class _Checker:
         self.budget = budget
 
     def claims(self) -> Iterator[Claim]:
-        yield from self._instances()
-        yield from self._bases()
+        yield from self.instances()
+        yield from self.bases()
         yield from self._versions()
         yield from self._accesses()
         yield self._right()
 
     # Spatial arrows ------------------------------------------------------------------------
 
-    def _instances(self) -> Iterator[Claim]:
+    def instances(self) -> Iterator[Claim]:
         e = self.equation
         bound, owned = e.exec_binding.then(e.topology), e.owner_projection.then(e.instance)
         yield self._lands("exec_binding", e.exec_binding, e.active)
@@ -119,7 +135,7 @@ class _Checker:
         answer = equal(bound.restrict(e.active), owned.restrict(e.active), self.budget)
         yield Claim("instance", text, answer)
 
-    def _bases(self) -> Iterator[Claim]:
+    def bases(self) -> Iterator[Claim]:
         e = self.equation
         base = e.owner_projection.then(e.base)
         yield self._lands("base", base, e.active)
@@ -172,7 +188,7 @@ class _Checker:
         stored = access.then(e.view)
         yield self._lands("access", access, e.events)
         yield self._lands("view", stored, e.events)
-        yield from self._addresses()
+        yield from self.addresses()
         place = e.execution_of.then(e.reaching).then(e.version)
         address = pairing(place, stored).then(e.address)
         yield self._lands("address", address, e.events)
@@ -197,7 +213,7 @@ class _Checker:
         table = FiniteTable(relation.domain, relation.codomain, entries)
         return table, Claim("access", text, proven(ENGINE, "each was looked at"))
 
-    def _addresses(self) -> Iterator[Claim]:
+    def addresses(self) -> Iterator[Claim]:
         e = self.equation
         everywhere = IndexSet(e.address.domain)
         width = e.allocation.element_bytes

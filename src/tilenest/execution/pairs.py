@@ -7,7 +7,7 @@ they share stand once. A witness of a pair is two points of the set that the pai
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
 from tilenest.execution.remap import box_ranges
@@ -28,6 +28,7 @@ from tilenest.layouts import (
     disproven,
     is_bounded,
     proven,
+    split_terms,
 )
 from tilenest.records import record, replace
 
@@ -171,11 +172,20 @@ def _has_contradiction(points: IndexSet) -> bool:
         for place, extent in enumerate(space.extents)
         if isinstance(extent, str)
     ]
-    sums = [one + other for one, other in combinations(at_least, 2)]
-    if any(_is_beyond(sum_, ranges) for sum_ in (*at_least, *sums)):
+    if any(_is_beyond(one, ranges) for one in at_least):
         return True
+    units = [(one, split_terms(one)[0]) for one in at_least]
+    # Where no unit cancels, a sum fails only if one of the two does.
+    for (one, mine), (other, others) in combinations(units, 2):
+        if _cancels(mine, others) and _is_beyond(one + other, ranges):
+            return True
     exact = [c.expression for c in points.constraints if c.is_equality]
     return any(_is_beyond(e, ranges) or _is_beyond(-e, ranges) for e in exact)
+
+
+def _cancels(mine: Mapping[IndexExpr, int], others: Mapping[IndexExpr, int]) -> bool:
+    """Whether some unit counts for one sum and against the other."""
+    return any(mine[unit] * others.get(unit, 0) < 0 for unit in mine)
 
 
 def _is_beyond(expression: IndexExpr, ranges: Ranges) -> bool:

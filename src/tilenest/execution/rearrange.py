@@ -1,4 +1,4 @@
-"""The ways to rearrange levels: split, fuse, permute, reshape, coalesce, unit levels.
+"""The ways to rearrange levels: split, fuse, unite, permute, reshape, coalesce, unit levels.
 
 In: an execution structure and what to do with its levels. Out: a remap, which names the step it
 was made by. A step refuses what is no rearrangement (a level that is not there, factors that lose
@@ -92,9 +92,31 @@ def fuse(structure: ExecStructure, *levels: str) -> ExecRemap:
     return remap_of(structure, new, _replaced(structure, place, digits, 1), (), [step])
 
 
+def unite(structure: ExecStructure, *levels: str) -> ExecRemap:
+    """Adjacent levels as axes of one nest; each of them stays the level it is."""
+    _, run = _run(structure, levels)
+    if len({(level.family, level.scope) for level in run}) > 1:
+        raise RemapError(
+            f"levels of different kinds cannot be united: {', '.join(map(str, run))}",
+            remedy="unite levels of one kind, policy and scope",
+        )
+    nest = run[0].nest or run[0].identity
+    joined = {level.nest for level in run if level.nest} | {nest}
+    new = _with_levels(
+        structure,
+        [
+            replace(level, nest=nest) if level in run or level.nest in joined else level
+            for level in structure.levels
+        ],
+    )
+    results = map(DimRef, range(structure.depth))
+    return remap_of(structure, new, results, (), [f"unite {', '.join(levels)}"])
+
+
 def permute(structure: ExecStructure, order: Sequence[str]) -> ExecRemap:
     """The same levels in another order, outermost first."""
     check_kind(structure, ExecStructure, "what is rearranged")
+    order = tuple_of(order, str, "the order of levels")
     places = [structure.position(level) for level in order]
     if sorted(places) != list(range(structure.depth)):
         raise RemapError(

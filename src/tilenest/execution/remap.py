@@ -75,7 +75,7 @@ class ExecRemap:
         self, point: tuple[int, ...], given: Mapping[str, int] | None = None
     ) -> tuple[int, ...] | None:
         """The old instance that runs at a new one; None where none does."""
-        values = self.old.values(self.new.values(given or {}))
+        values = self.old.values(self.new.values({} if given is None else given))
         return self.tau.apply(point, values) if self.active.holds(point, values) else None
 
     def __str__(self) -> str:

@@ -8,7 +8,7 @@ from functools import cache
 from types import ModuleType
 
 from tilenest.errors import ParseError
-from tilenest.ir.analyses import Analysis, AnalysisManager, Asker, fresh
+from tilenest.ir.analyses import Analysis, AnalysisManager, Asker, On, fresh
 from tilenest.ir.builder import Builder
 from tilenest.ir.clone import (
     ValueMap,
@@ -18,6 +18,7 @@ from tilenest.ir.clone import (
     clone_region,
     inline_block,
 )
+from tilenest.ir.contents import module_of
 from tilenest.ir.core import (
     Block,
     BlockArgument,
@@ -25,6 +26,7 @@ from tilenest.ir.core import (
     Function,
     Operation,
     OpResult,
+    OwnAccesses,
     OwnEffects,
     Region,
     Use,
@@ -45,6 +47,7 @@ from tilenest.ir.interfaces import (
     Iteration,
     IterationDim,
     RegionUse,
+    Touch,
 )
 from tilenest.ir.lists import LinkedList
 from tilenest.ir.locations import fuse_locations
@@ -61,6 +64,7 @@ from tilenest.ir.types import (
     DTYPE_BY_TEXT,
     DTYPES,
     INDEX,
+    MOST_LANES,
     POINTER,
     STATE,
     TOKEN,
@@ -126,6 +130,7 @@ __all__ = [
     "DTYPE_BY_TEXT",
     "INDEX",
     "MOST_CHARACTERS",
+    "MOST_LANES",
     "MOVE",
     "POINTER",
     "STATE",
@@ -157,9 +162,11 @@ __all__ = [
     "LinkedList",
     "MemoryType",
     "Module",
+    "On",
     "OpResult",
     "OpSpec",
     "Operation",
+    "OwnAccesses",
     "OwnEffects",
     "PointerType",
     "Region",
@@ -173,6 +180,7 @@ __all__ = [
     "Successor",
     "TileType",
     "TokenType",
+    "Touch",
     "Transaction",
     "TupleType",
     "Type",
@@ -205,6 +213,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "module_of",
     "next_blocks",
     "open_attribute",
     "operand",

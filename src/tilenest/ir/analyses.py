@@ -1,10 +1,11 @@
 """Answers about a module, kept until an edit concerns them.
 
-In: analyses, subjects (a module, a function, or an operation with all below it), and the edits of a
-rewriter. Out: frozen answers, equal to what a fresh run gives. An analysis may ask others, which it
-declares; when one of those answers is dropped, what was derived from it goes too. An operation is
-a subject for itself: its answer must not depend on anything outside, except through an analysis it
-asks. `fresh` runs an analysis without a manager; then nothing is kept.
+In: analyses, subjects (a module, a function, or an operation with all below it, each also `On` a
+target or something else that no edit changes), and the edits of a rewriter. Out: frozen answers,
+equal to what a fresh run gives. An analysis may ask others, which it declares; when one of those
+answers is dropped, what was derived from it goes too. An operation is a subject for itself: its
+answer must not depend on anything outside but the types of its operands, except through an analysis
+it asks. `fresh` runs an analysis without a manager; then nothing is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,20 @@ from tilenest.ir.core import Function, Operation
 from tilenest.ir.edits import Edit, EditKind
 from tilenest.records import record
 
-Subject: TypeAlias = ModuleContents | Function | Operation
+Place: TypeAlias = ModuleContents | Function | Operation
+PlaceT = TypeVar("PlaceT", bound=Place)
+GivenT = TypeVar("GivenT")
+
+
+@record
+class On(Generic[PlaceT, GivenT]):
+    """A place, and what else answers about it depend on: a machine or a target."""
+
+    place: PlaceT
+    given: GivenT
+
+
+Subject: TypeAlias = Place | On[Any, Any]
 SubjectT = TypeVar("SubjectT", bound=Subject)
 AnswerT = TypeVar("AnswerT")
 
@@ -38,7 +52,8 @@ class Analysis(Generic[SubjectT, AnswerT]):
 
     @classmethod
     def is_affected_by(cls, edit: Edit) -> bool:
-        """Whether an edit of the subject may change the answer; names and places never may."""
+        """Whether an edit of the subject may change the answer; names and locations do not, unless
+        the answer holds some."""
         return edit.kind is not EditKind.LABEL
 
 
@@ -89,10 +104,10 @@ def fresh(analysis: type[Analysis[SubjectT, AnswerT]], subject: SubjectT) -> Ans
 class AnalysisManager(Asker):
     """The answers kept for the modules that one rewriter changes."""
 
-    __slots__ = ("_by_subject", "_derived", "_operations")
+    __slots__ = ("_by_place", "_derived", "_operations")
 
     def __init__(self) -> None:
-        self._by_subject: dict[Subject, dict[_AnyAnalysis, _Kept]] = {}
+        self._by_place: dict[Place, dict[_Key, _Kept]] = {}
         self._derived: dict[_Key, set[_Key]] = {}
         """what was derived from an answer; some of it may be gone already"""
         self._operations = 0
@@ -102,49 +117,49 @@ class AnalysisManager(Asker):
 
     def get(self, analysis: type[Analysis[SubjectT, AnswerT]], subject: SubjectT) -> AnswerT:
         """The answer, computed if it is not known; about what is detached, nothing is kept."""
-        kept = self._by_subject.get(subject, {}).get(analysis)
+        kept = self._by_place.get(_place_of(subject), {}).get((analysis, subject))
         if kept is not None:
             return cast("AnswerT", kept.answer)
         needs: set[_Key] = set()
         answer = analysis.compute(subject, _Declared(analysis, self, needs))
-        if _is_attached(subject):
+        if _is_attached(_place_of(subject)):
             self._keep((analysis, subject), _Kept(answer, frozenset(needs)))
         return answer
 
     def _keep(self, key: _Key, kept: _Kept) -> None:
-        analysis, subject = key
-        if subject not in self._by_subject:
-            self._by_subject[subject] = {}
-            self._operations += isinstance(subject, Operation)
-        self._by_subject[subject][analysis] = kept
+        place = _place_of(key[1])
+        if place not in self._by_place:
+            self._by_place[place] = {}
+            self._operations += isinstance(place, Operation)
+        self._by_place[place][key] = kept
         for need in kept.needs:
             self._derived.setdefault(need, set()).add(key)
 
     def is_known(self, analysis: _AnyAnalysis, subject: Subject) -> bool:
         """Whether an answer is kept."""
-        return analysis in self._by_subject.get(subject, {})
+        return (analysis, subject) in self._by_place.get(_place_of(subject), {})
 
     # Listening -----------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
-        return not self._by_subject
+        return not self._by_place
 
     def edited(self, edit: Edit) -> None:
         """Drop the answers that an edit concerns."""
         if self.is_idle:
             return
-        for subject in list(self._around(edit)):
-            for analysis in list(self._by_subject.get(subject, ())):
-                if analysis.is_affected_by(edit):
-                    self._drop((analysis, subject))
+        for place in self._around(edit):
+            for key in list(self._by_place.get(place, ())):
+                if key[0].is_affected_by(edit):
+                    self._drop(key)
         if self._operations or edit.kind is EditKind.FUNCTION:
-            for subject in _leaving(edit):
-                for analysis in list(self._by_subject.get(subject, ())):
-                    self._drop((analysis, subject))
+            for place in _leaving(edit):
+                for key in list(self._by_place.get(place, ())):
+                    self._drop(key)
 
-    def _around(self, edit: Edit) -> Iterator[Subject]:
-        """The subjects that hold the place of an edit."""
+    def _around(self, edit: Edit) -> Iterator[Place]:
+        """The places that hold the one of an edit."""
         if edit.module is not None:
             yield edit.module
         if edit.function is not None:
@@ -158,26 +173,23 @@ class AnalysisManager(Asker):
     def _drop(self, key: _Key) -> None:
         waiting = [key]
         while waiting:
-            analysis, subject = waiting.pop()
-            kept = self._by_subject.get(subject, {})
-            if kept.pop(analysis, None) is None:
+            found = waiting.pop()
+            place = _place_of(found[1])
+            kept = self._by_place.get(place, {})
+            if kept.pop(found, None) is None:
                 continue
             if not kept:
-                del self._by_subject[subject]
-                self._operations -= isinstance(subject, Operation)
-            waiting += self._derived.pop((analysis, subject), ())
+                del self._by_place[place]
+                self._operations -= isinstance(place, Operation)
+            waiting += self._derived.pop(found, ())
 
     def mark(self) -> list[tuple[_Key, _Kept]]:
         """All answers kept now."""
-        return [
-            ((analysis, subject), kept)
-            for subject, answers in self._by_subject.items()
-            for analysis, kept in answers.items()
-        ]
+        return [pair for answers in self._by_place.values() for pair in answers.items()]
 
     def restore(self, mark: list[tuple[_Key, _Kept]]) -> None:
         """Keep the answers of a mark and no others: the module is as it was then."""
-        self._by_subject, self._derived, self._operations = {}, {}, 0
+        self._by_place, self._derived, self._operations = {}, {}, 0
         for key, kept in mark:
             self._keep(key, kept)
 
@@ -186,20 +198,25 @@ class AnalysisManager(Asker):
     def check(self) -> None:
         """Compare every answer kept with a fresh run."""
         for (analysis, subject), kept in self.mark():
-            assert _is_attached(subject), f"{analysis.NAME} is kept for something detached"
+            place = _place_of(subject)
+            assert _is_attached(place), f"{analysis.NAME} is kept for something detached"
             now = fresh(analysis, subject)
             assert kept.answer == now, f"{analysis.NAME} is out of date: {kept.answer} is now {now}"
 
 
-def _is_attached(subject: Subject) -> bool:
-    if isinstance(subject, Operation):
-        function = subject.parent_function
+def _place_of(subject: Subject) -> Place:
+    return subject.place if isinstance(subject, On) else subject
+
+
+def _is_attached(place: Place) -> bool:
+    if isinstance(place, Operation):
+        function = place.parent_function
         return function is not None and module_of(function) is not None
-    return not isinstance(subject, Function) or module_of(subject) is not None
+    return not isinstance(place, Function) or module_of(place) is not None
 
 
-def _leaving(edit: Edit) -> Iterator[Subject]:
-    """The subjects that go away with what an edit is about."""
+def _leaving(edit: Edit) -> Iterator[Place]:
+    """The places that go away with what an edit is about."""
     if edit.kind is EditKind.ERASED:
         if edit.operation is not None:
             yield from edit.operation.walk()

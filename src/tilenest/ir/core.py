@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 
 from tilenest.errors import SourceLocation
 from tilenest.ir.fields import OpSpec, spec_of
-from tilenest.ir.interfaces import Effect, Interfaces
+from tilenest.ir.interfaces import Effect, Interfaces, Touch
 from tilenest.ir.lists import Link, LinkedList, Node
 from tilenest.ir.types import Type
 from tilenest.ir.walks import walk
@@ -98,6 +98,8 @@ class Value:
 
 OwnEffects: TypeAlias = tuple[Effect[Value], ...]
 """What `Operation.effects` gives."""
+OwnAccesses: TypeAlias = tuple[Touch[Value], ...]
+"""What `Operation.accesses` gives."""
 
 
 class OpResult(Value):

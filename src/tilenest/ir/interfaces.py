@@ -44,6 +44,36 @@ class Effect(Generic[ResourceT]):
     resource: ResourceT | None = None
 
 
+@record
+class Touch(Generic[ValueT]):
+    """An access of a memory: which of its elements an operation touches at the points of a box.
+
+    `map` takes a point and the `symbols` to coordinates; outside of the memory `bounds` says what
+    happens. Dims in `clips` end at run time. Where it `is_masked`, the program computes which
+    points there are. `group` and `position` name the operand for a reader.
+    """
+
+    group: str
+    position: int
+    memory: ValueT
+    kind: EffectKind
+    map: AffineMap
+    bounds: str
+    extents: tuple[int, ...] = ()
+    symbols: tuple[ValueT, ...] = ()
+    clips: tuple[tuple[int, ValueT], ...] = ()
+    """dims of the box, and where they end at run time"""
+    is_masked: bool = False
+
+    @property
+    def operation(self) -> str:
+        """What a target calls it."""
+        return _OPERATIONS.get(self.kind, self.kind.value)
+
+
+_OPERATIONS = {EffectKind.READ: "load", EffectKind.WRITE: "store"}
+
+
 class RegionUse(Enum):
     """How the regions of an operation run."""
 
@@ -142,6 +172,9 @@ class Interfaces(Generic[ValueT]):
     NEEDS: ClassVar[tuple[str, ...]] = ()
     """what a target must have for the operation to be exported to it; a backend lists what its
     target has, and refuses the rest"""
+    ACTION: ClassVar[str] = ""
+    """What messages call an access of a view, whose attributes `bounds` and `site` say what happens
+    outside and which access it is; of other operations nothing."""
     IS_ELEMENTWISE: ClassVar[bool] = False
     """True when it may stand in an elementwise region: scalars in, one scalar out, no effects."""
     IS_ISOLATED: ClassVar[bool] = False
@@ -150,6 +183,11 @@ class Interfaces(Generic[ValueT]):
     def effects(self) -> tuple[Effect[ValueT], ...]:
         """Its own effects; those of nested operations come on top."""
         raise NotImplementedError(f"{type(self).__name__} declares no effects")
+
+    def accesses(self) -> tuple[Touch[ValueT], ...]:
+        """What its effects on memory touch, element by element; nothing of an effect means that it
+        may be anywhere in the memory."""
+        return ()
 
     def iteration(self) -> Iteration | None:
         """Its iteration space, for what computes many elements."""

@@ -13,6 +13,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TextIO
 
+from tilenest.errors import ArgumentTypeError
 from tilenest.ir.contents import ModuleContents
 from tilenest.ir.printer import print_module
 
@@ -25,6 +26,11 @@ class Module(ModuleContents):
     def show(self, stream: TextIO | None = None) -> None:
         """Print the text, in colour where it is read on a terminal and NO_COLOR is not set."""
         stream = sys.stdout if stream is None else stream
+        if not hasattr(stream, "write"):
+            raise ArgumentTypeError(
+                f"a module is shown on a {type(stream).__name__}",
+                "pass a stream of text, or nothing for the standard output",
+            )
         colour = _import_look("colour")
         text = print_module(self)
         stream.write(colour.coloured(text) if colour.wants_colour(stream) else text)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
+from tilenest.ir.analyses import AnalysisManager
 from tilenest.ir.core import Block, BlockArgument, Function, Operation, Value
 from tilenest.ir.module import Module
 from tilenest.records import record
@@ -46,12 +47,23 @@ class Diagnostic:
 
 
 class Subject:
-    """A module under verification; what is in it is listed once, operations are found by class."""
+    """A module under verification; what is in it is listed once, operations are found by class.
+    `context` is what rules of rooms above judge it by, `analyses` what they ask of it."""
 
-    __slots__ = ("_blocks", "_by_class", "_operations", "_values", "module")
+    __slots__ = (
+        "_blocks",
+        "_by_class",
+        "_operations",
+        "_values",
+        "analyses",
+        "context",
+        "module",
+    )
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, context: object = None) -> None:
         self.module = module
+        self.context = context
+        self.analyses = AnalysisManager()
         self._operations: list[Operation] | None = None
         self._blocks: list[tuple[Operation | None, Function, Block]] | None = None
         self._values: list[tuple[Operation | None, Value]] | None = None

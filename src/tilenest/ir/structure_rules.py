@@ -15,6 +15,7 @@ from tilenest.ir.fields import OpSpec
 from tilenest.ir.kinds import fits, is_attribute_value, kind_text
 from tilenest.ir.rules import Fault, Rule, Subject, parameter_of
 from tilenest.ir.types import (
+    MOST_LANES,
     ArrayType,
     BufType,
     MemoryType,
@@ -146,7 +147,7 @@ def _block_visibility(block: Block, visible: set[Value]) -> Iterator[Fault]:
             if use.value not in visible:
                 yield _invisible(op, use)
         for nested in op.regions:
-            yield from _region_visibility(nested, visible)
+            yield from _region_visibility(nested, set() if op.IS_ISOLATED else visible)
         visible.update(op.results)
 
 
@@ -163,6 +164,13 @@ def _invisible(op: Operation, use: Use) -> Fault:
         why = "its definition is not in the module"
     elif block is op.parent:
         why = "it is defined later in the same block"
+    elif (isolated := _isolating(op, block)) is not None:
+        return Fault(
+            op,
+            f"operand {use.index} is not visible here: it is defined outside of {isolated.NAME}, "
+            "whose regions see nothing around them",
+            f"make it an operand of {isolated.NAME}, and use the argument of its region",
+        )
     else:
         why = "it is defined in a block that neither encloses nor dominates this one, or later"
     return Fault(
@@ -171,6 +179,16 @@ def _invisible(op: Operation, use: Use) -> Fault:
         "use values defined earlier in the same block, in a block that every way here passes, or "
         "in an enclosing one; hand others on by a branch's operands or a region's yield",
     )
+
+
+def _isolating(op: Operation, definition: Block) -> Operation | None:
+    """The operation between a use and a definition whose regions see nothing around them."""
+    around = op.parent_op
+    while around is not None and around is not definition.parent_op:
+        if around.IS_ISOLATED:
+            return around
+        around = around.parent_op
+    return None
 
 
 def _operand_slots(subject: Subject) -> Iterator[Fault]:
@@ -368,8 +386,8 @@ def _wrong_with(type_: Type) -> str | None:
         extents = type_.shape
     elif isinstance(type_, BufType | ArrayType):
         extents = type_.shape
-    elif isinstance(type_, VectorType) and type_.lanes < 1:
-        return "has no lane"
+    elif isinstance(type_, VectorType) and not 1 <= type_.lanes <= MOST_LANES:
+        return f"has other than 1 to {MOST_LANES} lanes"
     is_negative = any(extent is not None and extent < 0 for extent in extents)
     return "has a negative extent" if is_negative else None
 

@@ -148,6 +148,10 @@ class BufType(Type):
     shape: tuple[int, ...]
 
 
+MOST_LANES = 1024
+"""More than a register of any target has."""
+
+
 @record(eq=False)
 class VectorType(Type):
     """Machine form: `lanes` elements in a register; a mask is a vector of bool."""

@@ -74,10 +74,6 @@ class AffineMap:
             tuple(result.substitute(substitution, syms) for result in self.results),
         )
 
-    def coefficient(self, result: int, dim: int) -> int | None:
-        """How much a result grows with a dimension; None where that varies over the domain."""
-        return self.results[result].coefficient(dim)
-
     def is_projection(self) -> bool:
         """Whether every result is a dimension of its own."""
         return all(isinstance(result, DimRef) for result in self.results) and len(

@@ -16,6 +16,7 @@ from tilenest.errors import ParseError
 from tilenest.layouts.affine_map import AffineMap
 from tilenest.layouts.index_bits import bit_and, shift_left, shift_right, xor
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym, split_terms
+from tilenest.layouts.kinds import check_kind
 
 _Item = TypeVar("_Item")
 _TOKEN = re.compile(r"\s*(->|//|<<|>>|[ds]?[0-9]+|\S)")
@@ -59,6 +60,7 @@ class _Reader:
     """Tokens of one text, and how far they are read."""
 
     def __init__(self, text: str) -> None:
+        check_kind(text, str, "the text of a formula")
         self.text = text
         self.tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
         self.place = 0

@@ -320,6 +320,7 @@ def strided(domain: Space, strides: Sequence[int], codomain: Space | None = None
 
 def row_major(domain: Space) -> MixedRadix:
     """The place of each point in row-major order; every extent is known."""
+    check_kind(domain, Space, "the domain of a map")
     extents = domain.shape({})
     reversed_strides = accumulate(reversed(extents[1:]), lambda a, b: a * b, initial=1)
     strides = tuple(reversed(list(reversed_strides)))[-len(extents) :] if extents else ()

@@ -53,7 +53,7 @@ class LayoutMap:
 
     def apply(self, point: Sequence[int], values: Values | None = None) -> Point | None:
         """Where a point goes, in unbounded integers on the way; None where undefined."""
-        given = values or {}
+        given = {} if values is None else values
         place = whole_numbers(point, "a point")
         if not self.domain.holds(place, given):
             return None
@@ -82,11 +82,11 @@ class LayoutMap:
 
     def project(self, kept: Sequence[int]) -> LayoutMap:
         """This map with these result coordinates only, in this order."""
-        return Compose(self, Project(self.codomain, tuple(kept)))
+        return Compose(self, Project(self.codomain, whole_numbers(kept, "the kept positions")))
 
     def permute(self, order: Sequence[int]) -> LayoutMap:
         """This map with its results in another order: result i is the old result `order[i]`."""
-        return Compose(self, Permute(self.codomain, tuple(order)))
+        return Compose(self, Permute(self.codomain, whole_numbers(order, "the order of positions")))
 
     def restrict(self, index_set: IndexSet) -> LayoutMap:
         """This map where the set holds, undefined elsewhere."""

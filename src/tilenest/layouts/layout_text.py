@@ -16,7 +16,7 @@ from tilenest.errors import ParseError
 from tilenest.layouts.correspondence import LayoutCorr
 from tilenest.layouts.index_expr import IndexExpr
 from tilenest.layouts.index_text import parse_index_expr
-from tilenest.layouts.kinds import MOST_NESTED
+from tilenest.layouts.kinds import MOST_NESTED, check_kind
 from tilenest.layouts.layout_leaves import (
     BitLinear,
     Expressions,
@@ -49,7 +49,7 @@ _REMEDY = "write a map as its text prints, such as strides([m=4, n=8] -> [x=32],
 
 def parse_layout(text: str, registry: Mapping[str, Registered] | None = None) -> LayoutMap:
     """The map a text stands for; transforms are looked up by name."""
-    reader = _Reader(text, registry or {})
+    reader = _Reader(text, {} if registry is None else registry)
     found = reader.layout()
     reader.finish()
     return found
@@ -57,7 +57,7 @@ def parse_layout(text: str, registry: Mapping[str, Registered] | None = None) ->
 
 def parse_correspondence(text: str, registry: Mapping[str, Registered] | None = None) -> LayoutCorr:
     """The correspondence a text such as `span(left, right)` stands for."""
-    reader = _Reader(text, registry or {})
+    reader = _Reader(text, {} if registry is None else registry)
     reader.expect("span")
     left, right = reader.two_layouts()
     reader.finish()
@@ -85,6 +85,8 @@ class _Reader:
     """One text and how far it is read."""
 
     def __init__(self, text: str, registry: Mapping[str, Registered]) -> None:
+        check_kind(text, str, "the text of a layout")
+        check_kind(registry, Mapping, "the registered bijections")
         self.text = text
         self.place = 0
         self.depth = 0

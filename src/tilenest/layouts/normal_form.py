@@ -41,9 +41,20 @@ def normalise(layout: LayoutMap) -> LayoutMap:
     check_kind(layout, LayoutMap, "what is normalised")
     if layout.domain.size == 0:
         return _of_no_point(layout.domain, layout.codomain)
+    single = _from_single_formula(layout)
+    if single is not None:
+        return single
+    found = _of_normal_parts(layout)
+    # Parts that are no longer a choice may give the whole one formula.
+    return _from_single_formula(found) or found
+
+
+def _from_single_formula(layout: LayoutMap) -> LayoutMap | None:
     formulas = layout.formulas()
-    if formulas is not None and len(formulas) == 1:
-        return from_formula(formulas[0])
+    return None if formulas is None or len(formulas) != 1 else from_formula(formulas[0])
+
+
+def _of_normal_parts(layout: LayoutMap) -> LayoutMap:
     match layout:
         case Compose(first, second):
             return _joined_chain([*_chain(normalise(first)), *_chain(normalise(second))])
@@ -124,8 +135,12 @@ def _plainest(
             return found
     if any(_has_bits(result) for result in results) and not extra:
         bits = _bit_linear(domain, codomain, results)
-        if bits is not None:
-            return bits
+        own = None if bits is None else bits.formulas()
+        if bits is not None and own is not None:
+            # Bits that were taken apart may add up without any exclusive or.
+            (plainer,) = own
+            is_plain = not any(map(_has_bits, plainer.results))
+            return _plainest(domain, codomain, plainer.results, ()) if is_plain else bits
     return Expressions(domain, codomain, results, extra)
 
 
@@ -211,10 +226,8 @@ def _joined_pair(first: LayoutMap, second: LayoutMap) -> list[LayoutMap]:
         return [second]
     if isinstance(second, Identity) and _stays_inside(first):
         return [first]
-    formulas = Compose(first, second).formulas()
-    if formulas is not None and len(formulas) == 1:
-        return [from_formula(formulas[0])]
-    return [first, second]
+    single = _from_single_formula(Compose(first, second))
+    return [first, second] if single is None else [single]
 
 
 def _stays_inside(layout: LayoutMap) -> bool:

@@ -16,7 +16,7 @@ from math import prod
 
 from tilenest.errors import ShapeError
 from tilenest.layouts.index_expr import IndexExpr
-from tilenest.layouts.kinds import check_kind, tuple_of, whole_number
+from tilenest.layouts.kinds import check_kind, tuple_of, whole_number, whole_numbers
 from tilenest.records import record
 
 MOST_EXTENT = 1 << 63
@@ -105,7 +105,7 @@ class Space:
 
     def points(self, values: Mapping[str, int] | None = None) -> Iterator[tuple[int, ...]]:
         """Every point, in row-major order."""
-        shape = self.shape(values or {})
+        shape = self.shape({} if values is None else values)
         # The standard product copies every range before it starts.
         if 0 in shape:
             return iter(())
@@ -113,13 +113,18 @@ class Space:
 
     def holds(self, point: Sequence[int], values: Mapping[str, int] | None = None) -> bool:
         """Whether the coordinates lie in the box."""
-        shape = self.shape(values or {})
-        return len(point) == len(shape) and all(
-            0 <= x < n for x, n in zip(point, shape, strict=True)
-        )
+        shape = self.shape({} if values is None else values)
+        try:
+            return len(point) == len(shape) and all(
+                0 <= x < n for x, n in zip(point, shape, strict=True)
+            )
+        except TypeError:
+            whole_numbers(point, "a point")
+            raise
 
     def product(self, other: Space) -> Space:
         """The axes of both, side by side."""
+        check_kind(other, Space, "the other space")
         return Space(self.axes + other.axes)
 
     def __str__(self) -> str:
@@ -178,7 +183,7 @@ class IndexSet:
 
     def holds(self, point: Sequence[int], values: Mapping[str, int] | None = None) -> bool:
         """Whether a point belongs to the set."""
-        given = values or {}
+        given = {} if values is None else values
         if not self.constraints:
             return self.space.holds(point, given)
         symbols = values_of(self.symbols, given)

@@ -34,6 +34,7 @@ from tilenest.execution import (
     repartition,
     reshape,
     split,
+    unite,
 )
 from tilenest.layouts import Const, DimRef, Identity, Space, Sym
 
@@ -46,6 +47,7 @@ TAKES: dict[str, Callable[[Any], object]] = {
     "split what": lambda x: split(x, "m", 2),
     "split level": lambda x: split(GEMM, x, 2),
     "fuse": lambda x: fuse(GEMM, "m", x),
+    "unite": lambda x: unite(GEMM, "m", x),
     "permute": lambda x: permute(GEMM, [x]),
     "reshape": lambda x: reshape(GEMM, ["m"], (x, 2)),
     "insert_unit": lambda x: insert_unit(GEMM, 0, x),

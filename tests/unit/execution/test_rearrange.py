@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import permutations, product
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,9 @@ from tilenest.errors import RemapError, VerifyError
 from tilenest.execution import (
     ExecLevel,
     ExecRemap,
+    ExecStructure,
+    Observer,
+    PrefixCut,
     check,
     coalesce,
     compose,
@@ -21,8 +25,10 @@ from tilenest.execution import (
     remove_unit,
     reshape,
     split,
+    unite,
 )
 
+KINDS: tuple[Literal["anchor", "frontier", "owner"], ...] = ("anchor", "frontier", "owner")
 EXTENTS = (0, 1, 2, 3, 5, 8)
 
 
@@ -53,6 +59,31 @@ def test_fuse(extents: tuple[int, int]) -> None:
     assert same_extents(remap, (extents[0] * extents[1],))
     assert events_of(remap) == oracle.fuse(every_event(extents), 0, extents)
     assert check(remap, ())
+
+
+@pytest.mark.parametrize("extents", [(0, 3), (1, 1), (2, 3), (3, "N"), ("M", "N")])
+def test_unite(extents: tuple[int | str, int | str]) -> None:
+    """Two nests become one; no instance moves, whatever the extents of run time are."""
+    apart = ExecStructure(
+        tuple(
+            ExecLevel(name, name, "parallel", extent, nest=f"nest of {name}")
+            for name, extent in zip("ab", extents, strict=True)
+        )
+    )
+    remap = unite(apart, "a", "b")
+    assert apart.is_boundary(1) and not remap.new.is_boundary(1)
+    assert [level.identity for level in remap.new.levels] == ["a", "b"]
+    observers = [
+        Observer(f"at {depth}", kind, PrefixCut(depth)) for kind in KINDS for depth in range(3)
+    ]
+    assert check(remap, observers)
+    if all(isinstance(extent, int) for extent in extents):
+        assert all(new == old for new, old in events_of(remap).items())
+
+
+def test_levels_that_are_not_alike_are_not_united() -> None:
+    with pytest.raises(RemapError, match="different kinds cannot be united"):
+        unite(structure_of(("a", "parallel", 2), ("b", "serial", 3)), "a", "b")
 
 
 def test_fuse_takes_more_levels_in_the_middle() -> None:

@@ -6,15 +6,21 @@ from tests.unit.execution import oracle
 from tests.unit.execution.oracle import every_event, structure_of
 from tilenest.errors import RemapError
 from tilenest.execution import (
+    ExecLevel,
     ExecRemap,
+    ExecStructure,
     Observer,
     PrefixCut,
+    RemapProof,
     check,
     compose,
     fuse,
+    legality,
+    pairs,
     permute,
     split,
 )
+from tilenest.layouts import IndexExpr, Ranges
 from tilenest.records import replace
 
 GEMM = structure_of(("m", "parallel", "M"), ("n", "parallel", 8), ("k", "serial", "K"))
@@ -89,3 +95,33 @@ def test_an_anchor_outside_a_split_level_runs_where_that_level_is_empty() -> Non
     assert proof.prefix_map is not None
     values = remap.new.values({"M": 3, "K": 0})
     assert [proof.prefix_map.apply((m,), values) for m in range(3)] == [(0,), (1,), (2,)]
+
+
+def test_nested_splits_ask_where_nests_begin_and_add_what_can_cancel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every split leaves a predicate and a definition; only a few of their pairs are looked at."""
+    asked: dict[str, int] = {"cuts": 0, "sums": 0}
+    at, is_beyond = legality._Judge.at, pairs._is_beyond
+
+    def counted_at(judge: legality._Judge, observer: Observer, cut: PrefixCut) -> RemapProof:
+        asked["cuts"] += 1
+        return at(judge, observer, cut)
+
+    def counted_is_beyond(expression: IndexExpr, ranges: Ranges) -> bool:
+        asked["sums"] += 1
+        return is_beyond(expression, ranges)
+
+    monkeypatch.setattr(legality._Judge, "at", counted_at)
+    monkeypatch.setattr(pairs, "_is_beyond", counted_is_beyond)
+    rows = ExecStructure((ExecLevel("m", "m", "parallel", "M", nest="rows"),))
+    remap = split(rows, "m", 2)
+    for _ in range(11):
+        remap = compose(remap, split(remap.new, remap.new.levels[0].identity, 2))
+    leaf = rows.leaf
+    observers = [Observer("store", "anchor", leaf), Observer("spread", "frontier", leaf)]
+    assert all(proof.failure is None for proof in check(remap, observers))
+    boundaries = [depth for depth in range(14) if remap.new.is_boundary(depth)]
+    assert asked["cuts"] <= len(observers) * len(boundaries)
+    constraints = len(remap.active.constraints) + len(remap.domain.constraints)
+    assert asked["sums"] < 20 * constraints, asked

@@ -126,9 +126,8 @@ CONTRACTS = (
     ReductionContract(),
     contract_of("ordered_tree", "add", None),
     ReductionContract(
-        laws=(StateLaw("@merge", -0.0, "@lift"), StateLaw("mul", 1, is_exact=True)),
+        laws=(StateLaw("@merge", -0.0), StateLaw("mul", 1, is_exact=True)),
         orientation="element_first",
-        nan="ignore",
         provenance="trusted",
     ),
 )

@@ -21,6 +21,7 @@ from tilenest.ir import (
     EditKind,
     Function,
     Module,
+    On,
     Operation,
     Rewriter,
     Value,
@@ -170,6 +171,22 @@ class Placement(Analysis[Function, tuple[int, ...]]):
         return edit.kind in (*SHAPE, EditKind.MOVED)
 
 
+class Scaled(Analysis[On[Function, int], int]):
+    """Derived from the names in a function, and from a number that is given."""
+
+    NAME = "scaled"
+    DEPENDS_ON: ClassVar = (Names,)
+
+    @classmethod
+    def compute(cls, subject: On[Function, int], ask: Asker) -> int:
+        runs[cls.NAME] += 1
+        return subject.given * len(ask.get(Names, subject.place))
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        return edit.kind is EditKind.FUNCTION
+
+
 class Undeclared(Analysis[Function, int]):
     """Asks what it does not declare."""
 
@@ -284,6 +301,29 @@ def test_a_changed_contract_drops_the_placement_derived_from_it(module: Module) 
     assert not analyses.is_known(Functions, sum_)
     assert analyses.is_known(Functions, find(module, Apply, 1))
     assert analyses.get(Placement, main)[0] == 7
+
+
+def test_a_place_has_an_answer_for_everything_that_is_given(module: Module) -> None:
+    rewriter = Rewriter()
+    analyses = rewriter.analyses
+    main = module.function("main")
+    one, two = analyses.get(Scaled, On(main, 1)), analyses.get(Scaled, On(main, 2))
+    assert two == 2 * one == 2 * len(analyses.get(Names, main))
+    assert analyses.get(Scaled, On(main, 2)) == two and runs["scaled"] == 2
+    assert not analyses.is_known(Scaled, On(main, 3))
+    rewriter.set_name(find(module, Apply).result, "sum")
+    assert analyses.is_known(Scaled, On(main, 1))
+    rewriter.erase(find(module, Load))
+    assert not any(analyses.is_known(Scaled, On(main, given)) for given in (1, 2))
+    analyses.get(Scaled, On(main, 1))
+    analyses.check()
+    rewriter.set_function_attribute(main, "a", 1)
+    assert analyses.is_known(Names, main) and not analyses.is_known(Scaled, On(main, 1))
+    analyses.get(Scaled, On(main, 1))
+    rewriter.remove_function(main)
+    assert not analyses.is_known(Scaled, On(main, 1))
+    assert analyses.get(Scaled, On(main, 2)) == two - 2
+    assert not analyses.is_known(Scaled, On(main, 2))
 
 
 def test_what_is_asked_must_be_declared(module: Module) -> None:

@@ -117,12 +117,6 @@ def test_is_projection() -> None:
     assert not AffineMap.constant(1, (0,)).is_projection()
 
 
-def test_coefficient() -> None:
-    this = AffineMap(2, 1, (D0 * 3 + S0, D1 // 2, D1 * S0))
-    assert [this.coefficient(result, 0) for result in range(3)] == [3, 0, 0]
-    assert [this.coefficient(result, 1) for result in range(3)] == [0, None, None]
-
-
 def test_a_result_outside_the_map_is_refused() -> None:
     with pytest.raises(ShapeError, match="1 dimensions"):
         AffineMap(1, 0, (D1,))

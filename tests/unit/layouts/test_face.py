@@ -14,8 +14,9 @@ def test_other_systems_and_drawing_are_loaded_by_name_only() -> None:
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
     loaded = {name.split(".")[2] for name in run.stdout.split() if name.count(".") > 1}
-    assert "layout_map" in loaded
+    assert "index_expr" in loaded
     assert not loaded & {*BY_NAME, "linear_modes"}
+    assert not loaded & {"questions", "relations", "constructions", "deciding", "layout_map"}
 
 
 def test_the_face_offers_them() -> None:

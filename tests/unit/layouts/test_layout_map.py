@@ -152,6 +152,19 @@ def test_the_first_piece_that_holds_wins(data: st.DataObject) -> None:
         assert choice.apply(point) == first.table[point]
 
 
+def test_a_normal_form_of_parts_that_became_plain_stays() -> None:
+    """Bits that add up without an exclusive or, and a choice whose first piece is everything."""
+    two, three = Space.box(2), Space.box(3)
+    bits = BitLinear(two, three, (2,), 1).then(Translate(three, Space.box(3, prefix="y"), (-1,)))
+    point = Space.box()
+    whole = Piecewise(point, point, ((IndexSet(point), Identity(point)),) * 2)
+    for layout in (bits, Product(Identity(point), whole)):
+        normal = normalise(layout)
+        assert normalise(normal) == normal
+        assert table_of(normal) == table_of(layout)
+    assert normalise(Product(Identity(point), whole)) == Identity(point)
+
+
 def test_common_shapes_have_one_normal_form() -> None:
     space = Space.box(4, 6)
     transposed = Permute(space, (1, 0))

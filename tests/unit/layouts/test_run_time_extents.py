@@ -29,6 +29,7 @@ from tilenest.layouts import (
     is_injective,
     is_surjective,
     is_total,
+    normalise,
     preimage,
 )
 
@@ -140,6 +141,12 @@ def check(answer: Answer, question: str, chain: list[Step]) -> None:
         assert all(values[name] >= 0 for space in spaces_passed for name in space.symbols), answer
         if max(values.values()) <= 8:
             assert not Truth(chain, values).holds()[question], answer
+
+
+@given(chains())
+def test_a_normal_form_is_its_own(chain: list[Step]) -> None:
+    normal = normalise(joined(chain))
+    assert normalise(normal) == normal
 
 
 @given(chains(), st.sampled_from([0, 1 << 10]))
