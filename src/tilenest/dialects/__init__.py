@@ -3,11 +3,10 @@
 from tilenest.dialects import views
 from tilenest.dialects.arrays import ArrayAssemble, ArrayGet, ArrayMake, ArraySet, Partition
 from tilenest.dialects.atom import ATOM_EFFECTS, AtomCall, AtomEffect
-from tilenest.dialects.atomics import ATOMIC_FUNCTIONS, Atomic, Synchronize
+from tilenest.dialects.atomics import ATOMIC_FUNCTIONS, AddressAtomic, Atomic, Synchronize
 from tilenest.dialects.contracts import (
     ENDS,
     MERGES,
-    NAN_RULES,
     ORDERS,
     ORIENTATIONS,
     PADDINGS,
@@ -40,9 +39,11 @@ from tilenest.dialects.guards import (
     AXIS_KINDS,
     GUARD_KINDS,
     OTHERWISE,
+    Capability,
     Guard,
     PassedArguments,
     PassedArray,
+    capabilities_of,
     guards_of,
     otherwise_of,
 )
@@ -62,7 +63,7 @@ from tilenest.dialects.loop import (
     Scatter,
     Splat,
 )
-from tilenest.dialects.memory import RESOURCES, MemoryAllocate, MemoryLoad, MemoryStore
+from tilenest.dialects.memory import MemoryAllocate, MemoryLoad, MemoryStore
 from tilenest.dialects.places import Placement
 from tilenest.dialects.remaps import AppliedRemap, RemapLevel, RemapObserver, RemapSymbol
 from tilenest.dialects.scalar import (
@@ -81,7 +82,7 @@ from tilenest.dialects.schedule import (
     ResultSpec,
     Sched,
 )
-from tilenest.dialects.stages import CANDIDATE, LIFTED, SCHEDULED, Form, grammar
+from tilenest.dialects.stages import CANDIDATE, LIFTED, MACHINE, SCHEDULED, Form, grammar
 from tilenest.dialects.tensor import Alloc, MapReducePost, Read
 from tilenest.dialects.tile import Extent, Load, Map, Mma, Reindex, Store, Stride
 from tilenest.dialects.updates import BoundPatch, Patch, YieldUpdates, patch_rank
@@ -137,6 +138,7 @@ OPERATIONS = (
     Check,
     AddressLoad,
     AddressStore,
+    AddressAtomic,
     Gather,
     Scatter,
     Splat,
@@ -166,6 +168,7 @@ ATTRIBUTE_RECORDS = (
     RemapObserver,
     RemapSymbol,
     Guard,
+    Capability,
 )
 """Records that may stand in attributes; their text is derived from the fields."""
 
@@ -187,8 +190,8 @@ __all__ = [
     "GUARD_KINDS",
     "LIFTED",
     "LOOP_POLICIES",
+    "MACHINE",
     "MERGES",
-    "NAN_RULES",
     "OPERATIONS",
     "ORDERS",
     "ORIENTATIONS",
@@ -196,12 +199,12 @@ __all__ = [
     "PADDINGS",
     "PROVENANCES",
     "REDUCTION_POLICIES",
-    "RESOURCES",
     "SCALAR_FUNCTIONS",
     "SCHEDULED",
     "TIES",
     "TREE_POLICIES",
     "Access",
+    "AddressAtomic",
     "AddressLoad",
     "AddressStore",
     "Aggregate",
@@ -220,6 +223,7 @@ __all__ = [
     "BlockBranch",
     "BoundPatch",
     "Call",
+    "Capability",
     "CarryingNest",
     "Cast",
     "Check",
@@ -282,6 +286,7 @@ __all__ = [
     "YieldUpdates",
     "base_of",
     "broadcast_map",
+    "capabilities_of",
     "chain_of",
     "contract_of",
     "dims_of",

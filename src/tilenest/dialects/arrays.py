@@ -8,17 +8,21 @@ that begins at (i, j, ...) times the extents of a slot, and the slots cover the 
 
 from __future__ import annotations
 
+from tilenest.dialects.iterations import dims_of
 from tilenest.ir import (
     Effect,
     EffectKind,
     Operation,
     OpResult,
+    OwnAccesses,
     OwnEffects,
+    Touch,
     Value,
     ViewType,
     operand,
     variadic,
 )
+from tilenest.layouts import AffineMap, DimRef, Sym
 
 
 class Partition(Operation):
@@ -53,6 +57,21 @@ class ArrayGet(Operation):
         if source is not None and not isinstance(source.type, ViewType):
             return ()
         return (Effect(EffectKind.READ, source),)
+
+    def accesses(self) -> OwnAccesses:
+        partition = self.partition
+        if partition is None or not isinstance(partition.whole.type, ViewType):
+            return ()
+        extents = tuple(dim.extent for dim in dims_of(self.result.type))
+        rank = len(extents)
+        places = [
+            Sym(axis) + Sym(rank + axis) * extent + DimRef(axis)
+            for axis, extent in enumerate(extents)
+        ]
+        map_ = AffineMap(rank, 2 * rank, tuple(places))
+        symbols = (*partition.origins, *self.indices)
+        kind = EffectKind.READ
+        return (Touch("array", 0, partition.whole, kind, map_, "zero", extents, symbols),)
 
 
 class ArrayMake(Operation):

@@ -15,15 +15,15 @@ from tilenest.ir import DType, ScalarType
 from tilenest.layouts import AffineMap
 from tilenest.records import record
 
-MERGES = frozenset({"add", "mul", "minimum", "maximum", "and", "or", "xor"})
+_SELECTING = frozenset({"minimum", "maximum", "fmin", "fmax"})
+MERGES = _SELECTING | {"add", "mul", "and", "or", "xor"}
 """The scalar functions that partial states may meet by; all are associative and commutative, but
-for the rounding of floats."""
-_SELECTING = frozenset({"minimum", "maximum"})
+for the rounding of floats. The function says what a NaN among the contributions does: to `fmin` and
+`fmax` it is as good as none, by the others it shows."""
 REDUCTION_POLICIES = ("unordered_tree", "ordered_tree", "fold_left", "fold_right")
 TREE_POLICIES = ("unordered_tree", "ordered_tree")
 """The policies under which contributions may meet before they meet the seed."""
 ORIENTATIONS = ("state_first", "element_first")
-NAN_RULES = ("propagate", "ignore")
 PROVENANCES = ("builtin", "derived", "trusted")
 
 
@@ -35,10 +35,8 @@ class StateLaw:
     """a function of `MERGES`; or `@name`, a function of the module from all states of the left part
     and then of the right part to all states; None where only a chain is known"""
     identity: bool | int | float | None = None
-    """what a partial value starts from; None: the number that `merge` has for the type"""
-    lift: str | None = None
-    """`@name`, a function from the elements of a contribution to states; None: the update of the
-    identity by a contribution is its lift"""
+    """What a partial value starts from; None: the number that `merge` has for the type, or the lift
+    of the first contribution."""
     is_exact: bool = False
     """Every grouping gives the same number, so none needs permission. Scalar functions commute, so
     that no order does either; of another function nobody knows."""
@@ -57,8 +55,6 @@ class ReductionContract:
     """one a state; none where nobody resolved them"""
     orientation: str = "state_first"
     """on which side of the update, and so of `merge`, what came before stands"""
-    nan: str = "propagate"
-    """Whether a NaN among the contributions shows, or only where there is nothing else."""
     provenance: str = "derived"
     """Who vouches for the laws: `builtin` reducers and `derived` ones are proven from the body,
     `trusted` ones are the user's word."""
@@ -66,6 +62,12 @@ class ReductionContract:
     @property
     def is_tree(self) -> bool:
         return self.policy in TREE_POLICIES
+
+    @property
+    def functions(self) -> frozenset[str]:
+        """The names of functions of the module that states meet by; one, if the laws are sound."""
+        merges = (law.merge or "" for law in self.laws)
+        return frozenset(merge[1:] for merge in merges if merge.startswith("@"))
 
 
 def contract_of(policy: str, *merges: str | None) -> ReductionContract:
@@ -88,6 +90,8 @@ def identity_of(merge: str, dtype: DType) -> bool | int | float:
         return -0.0 if dtype.is_float else 0
     if merge == "mul":
         return 1.0 if dtype.is_float else 1
+    if merge in ("fmin", "fmax"):
+        return math.nan
     if merge in ("or", "xor"):
         return 0
     if dtype.is_float:

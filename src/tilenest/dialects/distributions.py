@@ -15,9 +15,10 @@ from tilenest.records import record
 class Spread:
     """How a value of extents `logical` is held.
 
-    Each of the `participants`, counted along one extent a level, has the places of a `fragment`;
-    `placement` takes both to the coordinate held there. What is replicated may stand at several
-    places, and what is masked has places without an element.
+    Each of the `participants` has the places of a `fragment`; `placement` takes both to the
+    coordinate held there. Participants are the instances of parallel nests inside of the value's
+    owner, counted along the extent of each level; what stands in none but its owner has none. What
+    is replicated may stand at several places, and what is masked has places without an element.
     """
 
     logical: tuple[int, ...]

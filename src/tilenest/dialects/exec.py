@@ -10,6 +10,7 @@ from __future__ import annotations
 from tilenest.dialects.contracts import ReductionContract
 from tilenest.dialects.stages import STRUCTURED
 from tilenest.ir import (
+    Block,
     Carry,
     Induction,
     Operation,
@@ -99,17 +100,30 @@ class Serial(CarryingNest):
 class Reduce(CarryingNest):
     """Combines contributions into states. Region: (indices..., states...) -> next states.
 
-    `ordering` is that of the elements whose position is found, for the last step of an arg-max.
+    With two regions the first is the lift, (indices..., states...) -> the states of one
+    contribution alone; the second, the update, gets them behind the states. A lift has no use for
+    the states before.
     """
 
     NAME = "exec.reduce"
     contract = attribute(ReductionContract, default=ReductionContract())
     ordering = attribute(object, default=None)
-    """an `OrderingContract`, or None"""
+    """the `OrderingContract` of the elements whose position is found, for the last step of an
+    arg-max, or None"""
 
     @property
     def policy(self) -> str:
         return self.contract.policy
+
+    @property
+    def lift(self) -> Block | None:
+        return self.body if len(self.regions) > 1 else None
+
+    @property
+    def update(self) -> Block:
+        block = self.regions[-1].blocks.first
+        assert block is not None
+        return block
 
 
 class Pipeline(CarryingNest):

@@ -3,7 +3,9 @@
 In: numbers seen at capture, or written down by hand, and calls. Out: `Guard` records in the
 attribute `guards` of a function, each by the position of an argument, and whether a call meets one:
 the only place that says what guards mean. A call may enter the function if it meets every one of
-them; `otherwise` says what becomes of other calls. Compiled code tests the same on its own.
+them; `otherwise` says what becomes of other calls. Compiled code tests the same on its own. Once
+the code is planned, a `Capability` beside them is what it needs of the machine, which is asked
+before the code is loaded.
 """
 
 from __future__ import annotations
@@ -90,10 +92,30 @@ class Guard:
         return str(self.value)
 
 
+@record
+class Capability:
+    """A feature that the machine has, by the name in its target's list."""
+
+    feature: str
+
+    def __str__(self) -> str:
+        return f"the machine has {self.feature}"
+
+
 def guards_of(function: Function) -> tuple[Guard, ...] | None:
-    """The guards of a function; None where it is called with whatever its types say."""
-    guards: tuple[Guard, ...] | None = function.attributes.get("guards")
-    return guards
+    """The guards about calls; None where a function is called with whatever its types say."""
+    stated: object = function.attributes.get("guards")
+    if not isinstance(stated, tuple):
+        return None
+    return tuple(guard for guard in stated if not isinstance(guard, Capability))
+
+
+def capabilities_of(function: Function) -> frozenset[str]:
+    """The features that a function states to need."""
+    stated: object = function.attributes.get("guards")
+    if not isinstance(stated, tuple):
+        return frozenset()
+    return frozenset(guard.feature for guard in stated if isinstance(guard, Capability))
 
 
 def otherwise_of(function: Function) -> str | None:

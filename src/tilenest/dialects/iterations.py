@@ -1,15 +1,15 @@
 """Iteration spaces of operations on tiles: their dims, and the maps to what they touch.
 
-In: types of operands, and the dims of what is computed. Out: the parts of an `Iteration`. A tile
-meets a space of dims as elementwise work has it: by the identity of its dims, reading index 0 along
-a dim that the space lacks; what is stored may also meet a region by position.
+In: operands, and the dims of what is computed. Out: the parts of an `Iteration`, and accesses of
+windows. A tile meets a space of dims as elementwise work has it: by the identity of its dims,
+reading index 0 along a dim that the space lacks; what is stored may also meet a region by position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.ir import IterationDim, TileType, Type
+from tilenest.ir import EffectKind, IterationDim, TileType, Touch, Type, Value
 from tilenest.layouts import AffineMap, Const, Dim, DimRef, Sym, dims_compatible_by_position
 
 
@@ -46,3 +46,18 @@ def window_map(dims: Sequence[Dim], n_origins: int) -> AffineMap:
         return AffineMap(0, n_origins, tuple(origins))
     places = [origin + step for origin, step in zip(origins, steps, strict=True)]
     return AffineMap(len(dims), n_origins, tuple(places))
+
+
+def window(
+    view: Value,
+    origins: Sequence[Value],
+    dims: Sequence[Dim],
+    kind: EffectKind,
+    *,
+    bounds: str = "zero",
+    is_masked: bool = False,
+) -> Touch[Value]:
+    """The access of the window of a view that begins at the origins."""
+    map_ = window_map(dims, len(origins))
+    extents = tuple(dim.extent for dim in dims)
+    return Touch("view", 0, view, kind, map_, bounds, extents, tuple(origins), is_masked=is_masked)

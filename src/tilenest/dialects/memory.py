@@ -22,8 +22,6 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap
 
-RESOURCES = ("auto", "private", "shared", "cluster", "global", "tensor")
-
 
 class MemoryAllocate(Operation):
     """A memory, and its first state: nothing is in it yet.
@@ -31,7 +29,7 @@ class MemoryAllocate(Operation):
     There is one for each instance of the nearest enclosing parallel nest, or of the function.
     Element u lies at `layout(u)` of a row-major storage of extents `storage` (without a layout: at
     u of the memory's own extents); what no element uses is padding. `resource` is the class of
-    storage that is asked for.
+    storage that is asked for: targets have classes of their own, and refuse what they lack.
     """
 
     NAME = "memory.allocate"

@@ -35,12 +35,13 @@ class RemapSymbol:
 
 @record
 class RemapObserver:
-    """Whoever looks at the old levels at a depth."""
+    """Whoever looks at the old levels at a depth, and now at another one where it was `moved`."""
 
     name: str
     kind: str
     depth: int
     repeatable: bool = False
+    moved: int | None = None
 
 
 @record

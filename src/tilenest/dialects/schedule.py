@@ -89,3 +89,14 @@ class Sched:
     atoms: tuple[AtomChoice, ...] = ()
     """one for each step that the loops leave to an atom: a square, or a fold along lanes for each
     folded result in turn"""
+
+    @property
+    def blocks(self) -> dict[int, int]:
+        """For each dim that copies further inside step through, how many points they share."""
+        first: dict[int, int] = {}
+        found: dict[int, int] = {}
+        for loop in self.loops:
+            if loop.dim in first and loop.policy != "plain":
+                found[loop.dim] = first[loop.dim]
+            first.setdefault(loop.dim, loop.step)
+        return found

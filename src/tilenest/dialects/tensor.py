@@ -19,8 +19,11 @@ from tilenest.ir import (
     Iteration,
     IterationDim,
     Operation,
+    OwnAccesses,
     OwnEffects,
     RegionUse,
+    TileType,
+    Touch,
     Value,
     ViewType,
     attribute,
@@ -85,6 +88,44 @@ class MapReducePost(Operation):
         return (
             *(Effect(EffectKind.READ, value) for value in read),
             *(Effect(EffectKind.WRITE, value) for value in self.outputs),
+        )
+
+    def accesses(self) -> OwnAccesses:
+        """Seeds, operands of epilogues and outputs belong to a result and are touched once for each
+        cell of it: dims that the result folds stand at 0."""
+        every = tuple(range(self.rank))
+        folded = self.folded_results
+        owners = [j for j in folded for _ in range(self.spec(j).posts)]
+        groups = (
+            ("input", self.inputs, [every] * len(self.inputs)),
+            ("seed", self.seeds, [self.spec(j).dims for j in folded]),
+            ("post", self.posts, [self.spec(j).dims for j in owners]),
+            ("output", self.outputs, [self.spec(j).dims for j in range(len(self.outputs))]),
+        )
+        return tuple(
+            self._touch(group, position, value, dims)
+            for group, values, kept in groups
+            for position, (value, dims) in enumerate(zip(values, kept, strict=True))
+            if isinstance(value.type, ViewType | BufType | TileType)
+        )
+
+    def _touch(
+        self, group: str, position: int, value: Value, dims: tuple[int, ...]
+    ) -> Touch[Value]:
+        access = self.access(group, position)
+        clips = zip(self.clipped, self.upper, strict=True)
+        is_output = group == "output"
+        return Touch(
+            group,
+            position,
+            value,
+            EffectKind.WRITE if is_output else EffectKind.READ,
+            access.map,
+            access.bounds,
+            tuple(extent if d in dims else 1 for d, extent in enumerate(self.extents)),
+            tuple(self.symbols),
+            tuple((d, end) for d, end in clips if d in dims),
+            is_output and self.spec(position).is_masked,
         )
 
     def iteration(self) -> Iteration:
@@ -160,12 +201,22 @@ class Alloc(Operation):
     FORMS = (LIFTED, SCHEDULED)
     resource = attribute(str, default="auto")
     """the class of memory it is in, or asks for; `auto` leaves it to the plan"""
+    base = attribute(object, default=None)
+    """the byte it starts at, in what the code that runs it has of this class; None where that is
+    not decided"""
     versions = attribute(int, default=1)
     spread = attribute(object, default=None)
     """a `Spread` where it is not simply the value, row-major; or None"""
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.ALLOCATE, self.result),)
+
+    def accesses(self) -> OwnAccesses:
+        type_ = self.result.type
+        assert isinstance(type_, BufType)
+        everything = AffineMap.identity(len(type_.shape))
+        kind = EffectKind.ALLOCATE
+        return (Touch("result", 0, self.result, kind, everything, "proven", type_.shape),)
 
 
 class Read(Operation):
@@ -177,6 +228,10 @@ class Read(Operation):
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.READ, self.buffer),)
+
+    def accesses(self) -> OwnAccesses:
+        element = AffineMap(0, 0, ())
+        return (Touch("buffer", 0, self.buffer, EffectKind.READ, element, "proven"),)
 
 
 def _is_memory(value: Value) -> bool:

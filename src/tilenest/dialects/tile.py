@@ -14,6 +14,7 @@ from tilenest.dialects.iterations import (
     dims_of,
     parallel_dims,
     stored_map,
+    window,
     window_map,
 )
 from tilenest.dialects.stages import CANDIDATE, LIFTED, STRUCTURED
@@ -24,8 +25,10 @@ from tilenest.ir import (
     Iteration,
     IterationDim,
     Operation,
+    OwnAccesses,
     OwnEffects,
     RegionUse,
+    Touch,
     Value,
     attribute,
     bfloat16,
@@ -44,7 +47,7 @@ from tilenest.ir import (
     uint64,
     variadic,
 )
-from tilenest.layouts import AffineMap
+from tilenest.layouts import AffineMap, Dim
 
 ACCUMULATORS: Mapping[DType, tuple[DType, ...]] = {
     int8: (int8, int16, int32, int64),
@@ -98,6 +101,7 @@ class Load(Operation):
     """
 
     NAME = "tile.load"
+    ACTION = "load"
     FORMS = STRUCTURED
     view = operand()
     origins = variadic()
@@ -110,6 +114,9 @@ class Load(Operation):
 
     def effects(self) -> OwnEffects:
         return _access_effects(Effect(EffectKind.READ, self.view), self.bounds)
+
+    def accesses(self) -> OwnAccesses:
+        return (_window(self, EffectKind.READ, dims_of(self.result.type)),)
 
     def iteration(self) -> Iteration:
         dims, count = dims_of(self.result.type), len(self.origins)
@@ -128,6 +135,7 @@ class Store(Operation):
     writes one element). Out of range and masked elements are dropped."""
 
     NAME = "tile.store"
+    ACTION = "store"
     FORMS = (CANDIDATE, LIFTED)
     view = operand()
     origins = variadic()
@@ -142,6 +150,9 @@ class Store(Operation):
     def effects(self) -> OwnEffects:
         return _access_effects(Effect(EffectKind.WRITE, self.view), self.bounds)
 
+    def accesses(self) -> OwnAccesses:
+        return (_window(self, EffectKind.WRITE, self.dims),)
+
     def iteration(self) -> Iteration:
         count = len(self.origins)
         stored = [value for value in (self.value, self.mask) if value is not None]
@@ -155,6 +166,11 @@ class Store(Operation):
 
 def _access_effects(access: Effect[Value], bounds: str) -> OwnEffects:
     return (access, Effect(EffectKind.FAULT)) if bounds == "check" else (access,)
+
+
+def _window(op: Load | Store, kind: EffectKind, dims: tuple[Dim, ...]) -> Touch[Value]:
+    is_masked = op.mask is not None
+    return window(op.view, op.origins, dims, kind, bounds=op.bounds, is_masked=is_masked)
 
 
 class _Computation(Operation):

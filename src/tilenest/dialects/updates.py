@@ -10,7 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilenest.ir import Operation, OwnEffects, ScalarType, TileType, Value, attribute, variadic
+from tilenest.dialects.iterations import dims_of, window
+from tilenest.ir import (
+    EffectKind,
+    Operation,
+    OwnEffects,
+    ScalarType,
+    TileType,
+    Touch,
+    Value,
+    attribute,
+    variadic,
+)
 from tilenest.records import record
 
 
@@ -37,6 +48,11 @@ class BoundPatch:
     payload: Value
     origins: tuple[Value, ...]
     predicate: Value | None
+
+    def touch(self, patched: Value) -> Touch[Value]:
+        """The elements that it is laid over."""
+        dims, is_masked = dims_of(self.payload.type), self.patch.conditional
+        return window(patched, self.origins, dims, EffectKind.WRITE, is_masked=is_masked)
 
 
 class YieldUpdates(Operation):

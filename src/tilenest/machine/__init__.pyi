@@ -8,7 +8,7 @@ from tilenest.machine.cpu import (
     TRANSPOSE_LANES,
     cpu_target,
 )
-from tilenest.machine.facts import AVX2, AVX512, Machine
+from tilenest.machine.facts import AVX2, AVX512, Machine, lanes_feature
 from tilenest.machine.host import CacheSizes, host_machine, read_cache_sizes
 from tilenest.machine.resources import ResourceClass, Synchronisation, accesses
 from tilenest.machine.scopes import (
@@ -21,7 +21,7 @@ from tilenest.machine.scopes import (
     preferred_scopes,
 )
 from tilenest.machine.selection import AtomSite, Clause, Refusal, Selection, failing, select
-from tilenest.machine.target import Target
+from tilenest.machine.target import MemoryNeed, Target
 
 __all__ = [
     "ASSERT",
@@ -45,6 +45,7 @@ __all__ = [
     "Catalogue",
     "Clause",
     "Machine",
+    "MemoryNeed",
     "Refusal",
     "ResourceClass",
     "Selection",
@@ -55,6 +56,7 @@ __all__ = [
     "cpu_target",
     "failing",
     "host_machine",
+    "lanes_feature",
     "preferred_scopes",
     "read_cache_sizes",
     "select",

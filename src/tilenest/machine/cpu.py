@@ -3,17 +3,18 @@
 In: the facts of one machine. Out: a `Target`. The pool hands one instance of the root parallel, a
 group, to one thread; what is parallel inside of it are workers that this thread runs one after the
 other, and the lanes of a vector act together. Private memory is a worker's, shared memory a
-group's, and what a kernel makes outside of every parallel belongs to the call.
+group's, and what a kernel makes outside of every parallel for the instances inside is the call's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from tilenest.ir import COMBINE, MOVE, EffectKind
 from tilenest.layouts import AffineMap, Const, DimRef
 from tilenest.machine.atoms import MOVES, Arithmetic, AtomContract, Catalogue, ValuePattern
-from tilenest.machine.facts import Machine
+from tilenest.machine.facts import VECTORS, Machine
 from tilenest.machine.resources import ResourceClass, Synchronisation, accesses
 from tilenest.machine.scopes import CPU_SCOPES, DEVICE, GROUP, VECTOR, WORKER
 from tilenest.machine.target import Target
@@ -25,11 +26,15 @@ ASSERT = "cpu.assert"
 _DATA = ("load", "store")
 _CODE = CPU_SCOPES.names
 _CACHE_LINE = 64
-_VECTORS = frozenset({"vectors"})
+_ADDRESSES = 1 << 47
+"""Bytes that one process can address: 64-bit processors translate this many bits, or a few more."""
+_BOUNDARY = "the end of a root parallel"
+_VECTORS = frozenset({VECTORS})
 _ANY_KIND = "biufx"
 _MERGES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("cpu.lanes.reduce", ("add", "mul"), "iufx"),
     ("cpu.lanes.extreme", ("minimum", "maximum"), "biufx"),
+    ("cpu.lanes.number", ("fmin", "fmax"), "f"),
     ("cpu.lanes.bits", ("and", "or", "xor"), "biux"),
 )
 """Contracts that combine lanes: their id, functions, and the kinds of element these are for."""
@@ -41,7 +46,7 @@ CPU_RESOURCES = (
     ResourceClass(
         "private",
         WORKER,
-        None,
+        _ADDRESSES,
         _CACHE_LINE,
         "always",
         accesses((WORKER, VECTOR), ("allocate", *_DATA)),
@@ -49,7 +54,7 @@ CPU_RESOURCES = (
     ResourceClass(
         "shared",
         GROUP,
-        None,
+        _ADDRESSES,
         _CACHE_LINE,
         "always",
         accesses((GROUP, WORKER, VECTOR), ("allocate", *_DATA)),
@@ -57,24 +62,31 @@ CPU_RESOURCES = (
     ResourceClass(
         "call",
         DEVICE,
-        None,
+        _ADDRESSES,
         _CACHE_LINE,
         "synchronised",
         accesses(_CODE, ("allocate", *_DATA)),
-        (Synchronisation(WORKER, WORKER, "the end of a root parallel"),),
-        is_allocatable=False,
+        (Synchronisation(WORKER, WORKER, _BOUNDARY),),
     ),
     ResourceClass(
         "global",
         DEVICE,
-        None,
+        _ADDRESSES,
         1,
         "synchronised",
         accesses(_CODE, (*_DATA, "atomic")),
-        (Synchronisation(WORKER, WORKER, "the end of a root parallel"),),
-        is_allocatable=False,
+        (Synchronisation(WORKER, WORKER, _BOUNDARY),),
     ),
 )
+"""A kernel makes nothing in the memory that arguments lie in."""
+_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "auto": ("private", "shared", "call"),
+        "private": ("private",),
+        "shared": ("shared", "call"),
+    }
+)
+"""What is shared by the instances inside of the kernel itself is the call's."""
 
 
 def _lane_reduction(name: str, merges: tuple[str, ...], kinds: str) -> AtomContract:
@@ -136,6 +148,15 @@ CPU_ATOMS = Catalogue(
 
 def cpu_target(machine: Machine) -> Target:
     """The target that kernels run on, for one machine."""
-    features = _VECTORS if machine.vector_bytes > 1 else frozenset()
-    aliases = MappingProxyType({"auto": "private"})
-    return Target("cpu", machine, CPU_SCOPES, CPU_RESOURCES, aliases, CPU_ATOMS, features)
+    return Target(
+        "cpu",
+        machine,
+        CPU_SCOPES,
+        CPU_RESOURCES,
+        _CHOICES,
+        CPU_ATOMS,
+        machine.features,
+        accessor=WORKER,
+        arguments="global",
+        boundaries=frozenset({_BOUNDARY}),
+    )

@@ -37,8 +37,6 @@ class ResourceClass:
     access: frozenset[tuple[str, str]]
     """(scope, operation) pairs that are possible"""
     synchronisation: tuple[Synchronisation, ...] = ()
-    is_allocatable: bool = True
-    """whether a kernel may own memory in it; arguments live in a class where it may not"""
 
     @property
     def operations(self) -> frozenset[str]:

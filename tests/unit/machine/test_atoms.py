@@ -198,7 +198,7 @@ def test_effects_and_protocols_of_the_other_atoms() -> None:
 
 def test_ids_are_stable_and_unique() -> None:
     names = [atom.id for atom in TARGET.atoms]
-    reductions = ["cpu.lanes.reduce", "cpu.lanes.extreme", "cpu.lanes.bits"]
+    reductions = [f"cpu.lanes.{name}" for name in ("reduce", "extreme", "number", "bits")]
     assert names == [TRANSPOSE_LANES, *reductions, PRINT, ASSERT]
     assert all(atom.version == 1 for atom in TARGET.atoms)
     assert TARGET.atoms.find("cpu.nothing") is None

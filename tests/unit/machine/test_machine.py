@@ -6,7 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tilenest.machine import AVX2, AVX512, CacheSizes, host_machine, read_cache_sizes
+from tilenest.machine import (
+    AVX2,
+    AVX512,
+    CacheSizes,
+    host_machine,
+    lanes_feature,
+    read_cache_sizes,
+)
+from tilenest.records import replace
 
 
 @pytest.mark.parametrize(
@@ -25,6 +33,13 @@ def test_vectors_follow_the_features(
 ) -> None:
     machine = host_machine(features, cores=2)
     assert (machine.vector_bytes, machine.vector_registers) == (vector_bytes, registers)
+
+
+def test_features_name_the_lanes_of_the_registers() -> None:
+    assert AVX2.features == {"vectors", "lanes.2", "lanes.4", "lanes.8"}
+    assert AVX512.features == AVX2.features | {"lanes.16"}
+    assert replace(AVX2, vector_bytes=1).features == set()
+    assert [lanes_feature(lanes) for lanes in (5, 8, 9)] == ["lanes.8", "lanes.8", "lanes.16"]
 
 
 def test_lanes_are_elements_a_vector() -> None:

@@ -28,6 +28,7 @@ from tilenest.layouts import (
 )
 from tilenest.machine import (
     AVX2,
+    MemoryNeed,
     ResourceClass,
     Synchronisation,
     Target,
@@ -44,7 +45,9 @@ ENGINE_MEMORY = ResourceClass(
     capacity=1024,
     alignment=128,
     coherence="synchronised",
-    access=frozenset({("matrix", "load"), ("matrix", "store"), ("worker", "store")}),
+    access=frozenset(
+        {("matrix", "load"), ("matrix", "store"), ("worker", "store"), ("worker", "allocate")}
+    ),
     synchronisation=(Synchronisation("worker", "matrix", "commit"),),
 )
 
@@ -108,7 +111,7 @@ def test_refusals_say_who_can() -> None:
     tensor = with_engine().resource("tensor")
     assert "['matrix']" in str(tensor.refusal("worker", "load"))
     assert "has no atomic" in str(tensor.refusal("matrix", "atomic"))
-    assert tensor.operations == {"load", "store"}
+    assert tensor.operations == {"allocate", "load", "store"}
 
 
 def test_communication_needs_its_protocol() -> None:
@@ -137,17 +140,54 @@ def test_what_a_cpu_lacks_is_refused(name: str) -> None:
         CPU.resource(name)
 
 
-@pytest.mark.parametrize("name", ["global", "call"])
-def test_memory_is_made_only_where_a_kernel_may(name: str) -> None:
-    with pytest.raises(TargetError, match="cannot be made"):
-        CPU.allocation(name)
+def test_memory_is_made_only_where_a_kernel_may() -> None:
+    with pytest.raises(TargetError, match=r"cannot be made in 'global' on cpu: .* has no allocate"):
+        CPU.allocation("global")
 
 
 def test_an_open_choice_is_resolved() -> None:
     assert CPU.allocation("auto") is CPU.allocation("private")
     assert CPU.allocation("private").topology == "worker"
     assert CPU.allocation("shared").topology == "group"
-    assert CPU.allocatable == ("auto", "private", "shared")
+    assert CPU.allocatable == ("auto", "private", "shared", "call")
+    assert [r.name for r in CPU.choices("shared")] == ["shared", "call"]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "owner", "is_shared", "chosen"),
+    [
+        ("auto", "device", False, "private"),
+        ("auto", "device", True, "call"),
+        ("auto", "group", False, "private"),
+        ("auto", "group", True, "shared"),
+        ("auto", "worker", True, "private"),
+        ("private", "group", False, "private"),
+        ("shared", "group", False, "shared"),
+        ("shared", "device", True, "call"),
+        ("private", "group", True, "is visible to one worker alone"),
+        ("shared", "worker", False, "has one instance for all of a group"),
+        ("call", "group", False, "has one instance for all of a device"),
+    ],
+)
+def test_one_place_chooses(constraint: str, owner: str, is_shared: bool, chosen: str) -> None:
+    need = MemoryNeed(owner, is_shared, frozenset({"load", "store"}), 64)
+    if " " not in chosen:
+        assert CPU.choose(constraint, need).name == chosen
+        return
+    with pytest.raises(TargetError, match=chosen):
+        CPU.choose(constraint, need)
+
+
+@pytest.mark.parametrize("resource", CPU.resources, ids=lambda resource: resource.name)
+def test_classes_of_the_cpu_end_where_a_process_ends(resource: ResourceClass) -> None:
+    assert resource.capacity == 1 << 47
+    if resource.name == "global":
+        return
+    need = MemoryNeed(resource.topology, False, frozenset(), 1 << 47)
+    assert CPU.problem(resource, need) is None
+    reason = CPU.problem(resource, replace(need, bytes=(1 << 47) + 1))
+    assert reason is not None
+    assert f"has {1 << 47}" in reason
 
 
 def test_scopes_of_the_cpu_contain_one_another() -> None:
