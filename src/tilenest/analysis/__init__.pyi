@@ -1,30 +1,44 @@
 from tilenest.analysis.calls import CallCircle, call_circles, callees_first
+from tilenest.analysis.capabilities import needed_features
 from tilenest.analysis.clips import OutputClip, output_clips
 from tilenest.analysis.coincidence import CoincidenceHazard, coincidence_hazard
+from tilenest.analysis.composed_accesses import ComposedAccess, compose
 from tilenest.analysis.distributions import (
     Distributions,
     Held,
     distribution_facts,
+    held_by_each,
     lie_alike,
+    owner_depth,
     panels,
+    participants_of,
     repartition_cost,
     spread_of,
     whole,
 )
 from tilenest.analysis.dominance import Dominance
+from tilenest.analysis.effects import (
+    Effects,
+    effects_of,
+    is_computation,
+    is_pure,
+    stored_by,
+)
 from tilenest.analysis.equations import (
     MemoryEquations,
     MemoryUse,
     Undecided,
     memory_equations,
 )
-from tilenest.analysis.execution_chains import ExecChain, chain_to, chains_of
+from tilenest.analysis.execution_chains import ExecChain, chain_along, chain_to, chains_of
 from tilenest.analysis.execution_remaps import (
     Placed,
     applied_remap,
     is_met_in,
     kept_boundaries,
+    may_repeat,
     observers_of,
+    passage_of,
     placed_in,
     proofs_of_record,
     remap_of_record,
@@ -50,6 +64,7 @@ from tilenest.analysis.guards import (
 )
 from tilenest.analysis.index_values import (
     BIT_FUNCTIONS,
+    Facts,
     access_formulas,
     formula_of,
     range_of,
@@ -57,11 +72,8 @@ from tilenest.analysis.index_values import (
 )
 from tilenest.analysis.lane_atoms import atom_sites
 from tilenest.analysis.layout_facts import (
-    ComposedAccess,
     LayoutFacts,
     Obligation,
-    accesses_of,
-    compose,
     in_range,
     is_inside,
     is_same_place,
@@ -69,16 +81,7 @@ from tilenest.analysis.layout_facts import (
     reaching,
 )
 from tilenest.analysis.liveness import Liveness
-from tilenest.analysis.memory_effects import (
-    Effects,
-    MemoryEffects,
-    coincide,
-    effects_of,
-    is_computation,
-    is_pure,
-    may_overlap,
-    stored_by,
-)
+from tilenest.analysis.memory_effects import MemoryEffects, coincide, may_overlap
 from tilenest.analysis.memory_layouts import LayoutProblem, layout_problem
 from tilenest.analysis.memory_steps import offset_step
 from tilenest.analysis.modulo_schedules import (
@@ -96,12 +99,11 @@ from tilenest.analysis.orderings import OrderingAnswer, Orderings, ordered_exten
 from tilenest.analysis.pipeline_schedules import (
     ASYNC_COPIES,
     PipelineDependences,
+    PipelineSchedules,
     StageGraph,
+    StageSchedules,
     pipeline_problem,
-    pipeline_schedule,
     schedule_record,
-    serial_schedule,
-    stage_graph,
     stage_work,
 )
 from tilenest.analysis.reductions import (
@@ -125,10 +127,11 @@ from tilenest.analysis.resource_pressure import (
     occupancy,
     register_pressure,
 )
-from tilenest.analysis.run_time_values import Facts
 from tilenest.analysis.scratch_layout import (
-    SCRATCH_ALIGNMENT,
     ScratchLayout,
+    aligned,
+    bufs_of_frames,
+    bytes_of,
     frame_of,
     padded_bytes,
 )
@@ -138,12 +141,20 @@ from tilenest.analysis.stage_dependences import (
     carried_storage,
     effect_dependences,
     handed_values,
+    made_as,
     stage_storage,
     unkept_dependences,
     value_dependences,
 )
-from tilenest.analysis.state_flow import MemoryStates, StateFault, StateProblem, memory_states
+from tilenest.analysis.state_flow import MemoryStates, StateFault, StateProblem
+from tilenest.analysis.storages import (
+    Storage,
+    allocation_equation,
+    nested_equation,
+    storage_of_buf,
+)
 from tilenest.analysis.structure import (
+    CONTRACTS,
     ancestor_in,
     constant_of,
     enclosing,
@@ -155,18 +166,17 @@ from tilenest.analysis.structure import (
     nearest_parallel,
     trip_counts,
 )
-from tilenest.analysis.touches import Touch, touches_of
 from tilenest.analysis.update_overlaps import UpdateOverlap, update_overlap
 from tilenest.analysis.view_injectivity import shows_elements_once
-from tilenest.analysis.work_estimates import estimated_time
+from tilenest.analysis.work_estimates import WorkEstimates
 
 __all__ = [
     "ALONE_NS",
     "ASYNC_COPIES",
     "BIT_FUNCTIONS",
     "CHUNK_NS",
+    "CONTRACTS",
     "MOST_CHUNKS",
-    "SCRATCH_ALIGNMENT",
     "Accuracy",
     "CallCircle",
     "Claim",
@@ -203,6 +213,7 @@ __all__ = [
     "Ownership",
     "Permission",
     "PipelineDependences",
+    "PipelineSchedules",
     "Place",
     "Placed",
     "Problem",
@@ -213,24 +224,30 @@ __all__ = [
     "ResourcePressure",
     "ScratchLayout",
     "StageGraph",
+    "StageSchedules",
     "StageValue",
     "StateAnswer",
     "StateFault",
     "StateProblem",
-    "Touch",
+    "Storage",
     "Undecided",
     "Unproven",
     "UpdateOverlap",
     "Wait",
     "Work",
+    "WorkEstimates",
     "access_formulas",
-    "accesses_of",
+    "aligned",
+    "allocation_equation",
     "ancestor_in",
     "applied_remap",
     "atom_sites",
+    "bufs_of_frames",
+    "bytes_of",
     "call_circles",
     "callees_first",
     "carried_storage",
+    "chain_along",
     "chain_to",
     "chains_of",
     "coincide",
@@ -245,12 +262,12 @@ __all__ = [
     "enclosing_nests",
     "enclosing_parallels",
     "entry_guards",
-    "estimated_time",
     "find_call",
     "formula_of",
     "frame_of",
     "guard_counterexample",
     "handed_values",
+    "held_by_each",
     "in_range",
     "induction_of",
     "initial_of",
@@ -267,21 +284,26 @@ __all__ = [
     "layout_problem",
     "lie_alike",
     "live_length",
+    "made_as",
     "may_overlap",
+    "may_repeat",
     "memory_equations",
-    "memory_states",
     "modulo_schedule",
     "nearest_parallel",
+    "needed_features",
+    "nested_equation",
     "observers_of",
     "occupancy",
     "offset_step",
     "ordered_extent",
     "output_clips",
     "overuse_of",
+    "owner_depth",
     "padded_bytes",
     "panels",
+    "participants_of",
+    "passage_of",
     "pipeline_problem",
-    "pipeline_schedule",
     "placed_in",
     "proofs_of_record",
     "proven_laws",
@@ -295,14 +317,12 @@ __all__ = [
     "remaps_of",
     "repartition_cost",
     "schedule_record",
-    "serial_schedule",
     "shows_elements_once",
     "spread_of",
-    "stage_graph",
     "stage_storage",
     "stage_work",
+    "storage_of_buf",
     "stored_by",
-    "touches_of",
     "trip_counts",
     "unkept_dependences",
     "update_overlap",

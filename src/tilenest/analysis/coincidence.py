@@ -4,129 +4,104 @@ In: a Candidate function whose attribute `alias_groups` says which arguments coi
 first access by which one parallel instance could meet what another one writes, or None. Within an
 instance the program's order decides, and what is stored to one argument by several instances is the
 user's promise; a read or write of another argument of the group has to stay in the instance's own
-part: the very region that it stores, or one cut off from all others along some axis.
+part: the very region that it stores, or one cut off from what all others store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis.index_values import formula_of
-from tilenest.analysis.instances_apart import apart_across
-from tilenest.analysis.layout_facts import ComposedAccess, accesses_of, compose
-from tilenest.analysis.structure import constant_of, enclosing, enclosing_parallels
-from tilenest.dialects import Atomic, Load, Parallel, Store, base_of, chain_of
-from tilenest.ir import BlockArgument, Function, Operation, RegionUse, TileType, Value
-from tilenest.layouts import IndexExpr, Sym
+from tilenest.analysis.composed_accesses import ComposedAccess, compose
+from tilenest.analysis.effects import TOUCHING, WRITING
+from tilenest.analysis.meetings import apart_across, is_same_region
+from tilenest.analysis.structure import enclosing, enclosing_parallels, trip_counts
+from tilenest.dialects import base_of
+from tilenest.ir import (
+    BlockArgument,
+    EffectKind,
+    Function,
+    Operation,
+    RegionUse,
+    Value,
+    ViewType,
+)
 from tilenest.records import record
-
-Write = Store | Atomic
-Touching = Load | Write
 
 
 @record
 class CoincidenceHazard:
-    """An access that may meet the store of another instance."""
+    """An access that may meet the store of another instance, and the arguments of both."""
 
-    access: Touching
-    store: Write
+    access: Operation
+    store: Operation
+    arguments: tuple[Value, Value]
+
+
+@record
+class _Use:
+    """What one operation does to an argument; `accesses` say where, if anybody knows."""
+
+    operation: Operation
+    kind: EffectKind
+    argument: BlockArgument
+    accesses: tuple[ComposedAccess, ...]
 
 
 def coincidence_hazard(function: Function) -> CoincidenceHazard | None:
     """The first pair of accesses that makes the result depend on the order of instances."""
     groups: Sequence[int] = function.attributes.get("alias_groups") or ()
-    if len(set(groups)) == len(groups):
+    if not groups:
         return None
-    accesses = [op for op in function.walk() if isinstance(op, Touching)]
-    for store in accesses:
-        if not isinstance(store, Write):
+    uses = [use for op in function.walk() for use in _uses(op)]
+    for store in uses:
+        if store.kind not in WRITING:
             continue
-        for access in accesses:
-            bases = base_of(access.view), base_of(store.view)
-            is_shared = bases[0] is not bases[1] and _group(access, groups) == _group(store, groups)
+        for access in uses:
+            one, other = access.argument, store.argument
+            is_shared = one is not other and groups[one.index] == groups[other.index]
             if is_shared and not _stay_apart(access, store):
-                return CoincidenceHazard(access, store)
+                return CoincidenceHazard(access.operation, store.operation, (one, other))
     return None
 
 
-def _group(access: Touching, groups: Sequence[int]) -> int:
-    base = base_of(access.view)
-    assert isinstance(base, BlockArgument)
-    return groups[base.index]
+def _uses(op: Operation) -> list[_Use]:
+    found: list[_Use] = []
+    for effect in op.effects():
+        view = effect.resource
+        if effect.kind not in TOUCHING or view is None or not isinstance(view.type, ViewType):
+            continue
+        argument = base_of(view)
+        assert isinstance(argument, BlockArgument), "a view is an argument of its function"
+        touches = [touch for touch in op.accesses() if touch.memory is view]
+        composed = tuple(compose(op, touch, thoroughly=True) for touch in touches)
+        found.append(_Use(op, effect.kind, argument, composed))
+    return found
 
 
-def _stay_apart(access: Touching, store: Write) -> bool:
+def _stay_apart(access: _Use, store: _Use) -> bool:
     """Whether the access touches nothing that another instance stores."""
-    around = list(enclosing_parallels(access))
-    shared = [op for op in around if op.is_ancestor_of(store)]
+    around = enclosing_parallels(access.operation)
+    shared = [op for op in around if op.is_ancestor_of(store.operation)][::-1]
     if not shared:
         return True
-    if chain_of(access.view) or chain_of(store.view):
-        return _are_apart(access, store, shared)
-    leaves: list[Value] = []
-
-    def leaf(value: Value) -> IndexExpr:
-        if value not in leaves:
-            leaves.append(value)
-        return Sym(leaves.index(value))
-
-    ours = [formula_of(origin, leaf) for origin in access.origins]
-    theirs = [formula_of(origin, leaf) for origin in store.origins]
-    equal = [
-        (formula, extent)
-        for formula, other, extent, other_extent in zip(
-            ours, theirs, _extents(access), _extents(store), strict=True
-        )
-        if formula == other and extent == other_extent
-    ]
-    if len(equal) == len(ours) and _is_stored_with(access, store):
-        return True
-    return all(
-        any(_separates(formula, extent, index, op, leaves) for formula, extent in equal)
-        for op in shared
-        for index in op.body.arguments
-    ) or _are_apart(access, store, shared)
+    pairs = [(one, other) for one in access.accesses for other in store.accesses]
+    return bool(pairs) and all(
+        (_is_stored_with(access, store) and is_same_region(other, one))
+        or apart_across(one, other, shared).is_proven
+        for one, other in pairs
+    )
 
 
-def _are_apart(access: Touching, store: Write, shared: Sequence[Operation]) -> bool:
-    """Whether integer sets prove that instances do not meet."""
-    sides: list[ComposedAccess] = []
-    for op in (access, store):
-        found = [touch for touch in accesses_of(op) if touch.memory is op.view]
-        if len(found) != 1:
-            return False
-        sides.append(compose(op, found[0], thoroughly=True))
-    return apart_across(sides[0], sides[1], shared[::-1]).is_proven
-
-
-def _is_stored_with(access: Touching, store: Write) -> bool:
-    """Whether the whole region is stored wherever the access happens: then it is the instance's
+def _is_stored_with(access: _Use, store: _Use) -> bool:
+    """Whether the store happens wherever the access does: what it stores is then the instance's
     own, or instances would store to one place."""
-    if isinstance(store, Atomic):
+    if store.kind is not EffectKind.WRITE or any(a.touch.is_masked for a in store.accesses):
         # Instances may well update one place.
         return False
-    branches = [op for op in enclosing(store) if op.REGION_USE is RegionUse.ALTERNATIVE]
-    return store.mask is None and all(op.is_ancestor_of(access) for op in branches)
+    alone = [op for op in enclosing(store.operation) if not op.is_ancestor_of(access.operation)]
+    return all(op.REGION_USE is not RegionUse.ALTERNATIVE and _runs(op) for op in alone)
 
 
-def _separates(
-    formula: IndexExpr, extent: int, index: BlockArgument, op: Parallel, leaves: Sequence[Value]
-) -> bool:
-    """Whether different values of a parallel index give intervals that do not meet."""
-    linear = formula.linear()
-    if linear is None or index not in leaves:
-        return False
-    ((position, coefficient),) = linear.syms if len(linear.syms) == 1 else ((-1, 0),)
-    step = constant_of(op.step[index.index])
-    if position != leaves.index(index) or step is None:
-        return False
-    return abs(coefficient * step) >= extent
-
-
-def _extents(access: Touching) -> tuple[int, ...]:
-    if isinstance(access, Write):
-        extents = tuple(dim.extent for dim in access.dims)
-    else:
-        type_ = access.result.type
-        extents = type_.shape if isinstance(type_, TileType) else ()
-    return extents or (1,) * len(access.origins)
+def _runs(op: Operation) -> bool:
+    """Whether the regions of an operation surely run."""
+    return all(trips is not None and trips > 0 for trips in trip_counts(op))

@@ -1,10 +1,11 @@
 """The memory equation of every access of a Scheduled function, for the numbers of one call.
 
-In: a function, and `Facts`. Out: per access its events (the instances of the nests around it, then
-the point of the work's domain) and the equation that takes each to a byte. A buf lies in the frame
-of the code that runs it: one a call for what stands outside of every parallel, one a worker for the
-rest. An argument is memory of the caller's, from its lowest element on. Accesses that depend on
-what the program computes are listed with the reason.
+In: a function, `Facts`, and a target. Out: per access its events (the instances of the nests around
+it, then the point of the work's domain) and the equation that takes each to a byte. A buf lies in
+the frame of the code that runs it: one a call for what stands outside of every parallel, one a
+worker for the rest; storage of a pipeline's stage takes turns in a ring of versions. An argument is
+memory of the caller's, from its lowest element on. Accesses that depend on what the program
+computes are listed with the reason.
 """
 
 from __future__ import annotations
@@ -13,16 +14,15 @@ from collections.abc import Sequence
 from math import prod
 
 from tilenest.analysis.execution_prefix import Prefix, prefix_of
-from tilenest.analysis.run_time_values import Facts, index_formula
-from tilenest.analysis.scratch_layout import (
-    SCRATCH_ALIGNMENT,
-    ScratchLayout,
-    frame_of,
-    padded_bytes,
-)
-from tilenest.analysis.touches import Touch, touches_of
-from tilenest.execution import AccessRight, Allocation, MemoryEquation
-from tilenest.ir import BufType, Function, Operation, OpResult, Value, element_dtype, fresh
+from tilenest.analysis.index_values import Facts, index_formula
+from tilenest.analysis.modulo_schedules import live_length
+from tilenest.analysis.scratch_layout import ScratchLayout, frame_of
+from tilenest.analysis.stage_dependences import made_as, stage_storage
+from tilenest.analysis.storages import Storage, storage_of_argument, storage_of_buf
+from tilenest.analysis.structure import enclosing
+from tilenest.dialects import Alloc, Parallel, Pipeline, PipelineSchedule
+from tilenest.execution import MemoryEquation
+from tilenest.ir import BufType, Function, Operation, OpResult, Touch, Value, element_dtype, fresh
 from tilenest.layouts import (
     Axis,
     Const,
@@ -35,7 +35,7 @@ from tilenest.layouts import (
     Project,
     Space,
 )
-from tilenest.machine import Target
+from tilenest.machine import OPEN_SCOPE, Target, preferred_scopes
 from tilenest.records import record
 
 _NEVER = Constraint(Const(-1))
@@ -50,7 +50,7 @@ class MemoryUse:
     """
 
     operation: Operation
-    touch: Touch
+    touch: Touch[Value]
     equation: MemoryEquation
     is_exact: bool
 
@@ -77,7 +77,7 @@ def memory_equations(function: Function, facts: Facts, target: Target) -> Memory
     uses: list[MemoryUse] = []
     undecided: list[Undecided] = []
     for op in function.walk():
-        touches = touches_of(op)
+        touches = op.accesses()
         prefix = prefix_of(op, facts) if touches else ""
         if isinstance(prefix, Prefix):
             builder = _Operation(op, prefix, facts, layout, target)
@@ -90,27 +90,25 @@ def memory_equations(function: Function, facts: Facts, target: Target) -> Memory
 
 
 @record
-class _Storage:
-    """Where a memory lies: its resource, owner, start, and the shape and strides of its view."""
+class _States:
+    """What tells the states of a memory apart, and which are needed at once."""
 
-    resource: str
+    places: tuple[int, ...]
+    """levels of the use, iterations of a pipeline the innermost"""
+    turns: int
+    """iterations of the pipeline around the memory; 1 where there is none"""
+    apart: int
+    """iterations later that a state is still needed"""
+
+
+@record
+class _Memory:
+    """A storage, the levels of the use that tell its owners apart, and its states."""
+
+    storage: Storage
+    frame: Parallel | None
     owner: tuple[int, ...]
-    """the levels of the use that tell its owners apart"""
-    offset: int
-    extents: tuple[int, ...]
-    strides: tuple[int, ...]
-    allocation: Allocation
-
-    @property
-    def lowest(self) -> int:
-        """The offset in elements of its lowest element from that at the origin."""
-        pairs = zip(self.extents, self.strides, strict=True)
-        return sum(min(0, stride) * max(0, extent - 1) for extent, stride in pairs)
-
-    @property
-    def span(self) -> int:
-        """Elements from the lowest to the highest."""
-        return _span(self.extents, self.strides)
+    states: _States
 
 
 class _Operation:
@@ -135,54 +133,70 @@ class _Operation:
         self.root = tuple(i for i, place in enumerate(prefix.levels) if place.nest is root)
         self.rest = tuple(i for i in range(self.space.rank) if i not in self.root)
 
-    def use(self, touch: Touch) -> MemoryUse | str:
+    def use(self, touch: Touch[Value]) -> MemoryUse | str:
         """The equation of one access, or why there is none."""
-        storage = self._storage(touch.memory)
-        if isinstance(storage, str):
-            return storage
+        memory = self._memory(made_as(touch.memory))
+        if isinstance(memory, str):
+            return memory
         if any(not self.prefix.levels[place].is_box for place in self.root):
             return "how many instances its root parallel has varies"
-        events = self._events(touch, storage)
+        events = self._events(touch, memory.storage)
         if isinstance(events, str):
             return events
-        equation = self._equation(touch, storage, *events)
+        equation = self._equation(touch, memory, *events)
         return MemoryUse(self.op, touch, equation, self.prefix.is_exact and not touch.is_masked)
 
     # Storage ---------------------------------------------------------------------------------
 
-    def _storage(self, memory: Value) -> _Storage | str:
-        size = element_dtype(memory.type).bytes
+    def _memory(self, memory: Value) -> _Memory | str:
         if isinstance(memory.type, BufType):
-            assert isinstance(memory, OpResult)
-            return self._buf(memory, memory.type, size)
+            assert isinstance(memory, OpResult) and isinstance(memory.owner, Alloc)
+            return self._buf(memory.owner)
         if memory not in self.facts.extents:
             return f"%{memory.name} is no argument whose extents are known"
+        size = element_dtype(memory.type).bytes
         extents, strides = self.facts.extents[memory], self.facts.strides[memory]
-        span = _span(extents, strides)
-        allocation = Allocation(span * size, size, is_owned=False)
-        return _Storage("global", (), 0, extents, strides, allocation)
+        storage = storage_of_argument(extents, strides, size, self.target)
+        return _Memory(storage, None, (), self._in_place)
 
-    def _buf(self, memory: OpResult, type_: BufType, size: int) -> _Storage:
-        frame = frame_of(memory.owner)
-        holders = {place.nest for place in self.prefix.levels}
-        around = [nest for nest in holders if nest.is_ancestor_of(memory.owner)]
+    def _buf(self, op: Alloc) -> _Memory | str:
+        if op.resource not in {resource.name for resource in self.target.resources}:
+            return f"%{op.result.name or '_'} is in no class of memory of the target"
+        around = list(enclosing(op))
         owner = tuple(
             i
             for i, place in enumerate(self.prefix.levels)
             if place.nest in around and place.level.is_spatial
         )
-        strides = tuple(prod(type_.shape[axis + 1 :]) for axis in range(len(type_.shape)))
-        resource = "call" if frame is None else "private"
-        room, most = self.layout.sizes[frame], self.target.resource(resource).capacity
-        capacity = room if most is None else min(room, most)
-        allocation = Allocation(padded_bytes(type_), size, SCRATCH_ALIGNMENT, capacity)
-        offset = self.layout.offsets[memory.owner]
-        return _Storage(resource, owner, offset, type_.shape, strides, allocation)
+        storage = storage_of_buf(op, self.layout.bases[op], self.target)
+        ring = next((nest for nest in around if isinstance(nest, Pipeline)), None)
+        states = self._in_place if ring is None else self._in_turn(op, ring)
+        return _Memory(storage, frame_of(op), owner, states)
+
+    @property
+    def _in_place(self) -> _States:
+        """What it held before is not needed any more."""
+        levels = self.prefix.levels
+        return _States(tuple(i for i, p in enumerate(levels) if not p.level.is_spatial), 1, 0)
+
+    def _in_turn(self, op: Alloc, ring: Pipeline) -> _States:
+        """One state for each iteration, as long as it lives by the schedule."""
+        levels = self.prefix.levels
+        mine = [i for i in self._in_place.places if levels[i].nest is ring]
+        outer = [i for i in self._in_place.places if levels[i].nest in set(enclosing(ring))]
+        apart = 0
+        if isinstance(ring.schedule, PipelineSchedule):
+            (need,) = [stored.need for stored in stage_storage(ring) if stored.value is op.result]
+            schedule = ring.schedule
+            length = live_length(need, schedule.interval, schedule.starts, schedule.ends)
+            apart = (length - 1) // schedule.interval
+        turns = prod(self.prefix.extents[place] for place in mine)
+        return _States((*outer, *mine), max(1, turns), apart)
 
     # Events ----------------------------------------------------------------------------------
 
     def _events(
-        self, touch: Touch, storage: _Storage
+        self, touch: Touch[Value], storage: Storage
     ) -> tuple[IndexSet, tuple[IndexExpr, ...]] | str:
         """When the access happens, and at which coordinates."""
         rank = self.space.rank
@@ -194,12 +208,12 @@ class _Operation:
             if formula is None:
                 return "an index is computed by the program"
             symbols.append(formula)
-        results = tuple(r.substitute(dims, symbols) for r in touch.access.map.results)
+        results = tuple(r.substitute(dims, symbols) for r in touch.map.results)
         ends = symbols[len(touch.symbols) :]
         constraints = [
             Constraint(end - dims[dim] - 1) for (dim, _), end in zip(touch.clips, ends, strict=True)
         ]
-        if touch.access.bounds == "zero":
+        if touch.bounds == "zero":
             for result, extent in zip(results, storage.extents, strict=True):
                 constraints += [Constraint(result), Constraint(extent - 1 - result)]
         space = self.space.product(local)
@@ -209,25 +223,20 @@ class _Operation:
 
     def _equation(
         self,
-        touch: Touch,
-        storage: _Storage,
+        touch: Touch[Value],
+        memory: _Memory,
         events: IndexSet,
         coordinates: tuple[IndexExpr, ...],
     ) -> MemoryEquation:
-        owner_projection = Project(self.space, storage.owner)
+        storage, times = memory.storage, memory.states
+        owner_projection = Project(self.space, memory.owner)
         owners = owner_projection.codomain
         binding = self._binding()
-        is_private = storage.resource == "private"
-        topology = Project(binding.codomain, (0,) if is_private else ())
-        instance = Expressions(owners, topology.codomain, self._worker(storage)[:is_private])
-        base = Space.box(storage.offset + 1, prefix="base")
-        view = Space.box(*storage.extents, prefix="view")
-        elements = Space.box(storage.span, prefix="element")
-        element: IndexExpr = Const(-storage.lowest)
-        for axis, stride in enumerate(storage.strides):
-            element += DimRef(axis) * stride
-        size, bytes_ = storage.allocation.element_bytes, storage.allocation.bytes
-        states, versions = Space.box(1, self._instants, prefix="state"), Space.box(1, prefix="v")
+        kept = (0,) if self._tells_workers(memory) else ()
+        topology = Project(binding.codomain, kept)
+        runs = (self._worker(memory),) if kept else ()
+        states = Space.box(1, self._count(times.places), prefix="state")
+        version = DimRef(1) % times.turns % storage.versions
         return MemoryEquation(
             name=f"{touch.operation} of %{touch.memory.name or '_'}",
             active=IndexSet(self.space, self.prefix.constraints),
@@ -235,60 +244,53 @@ class _Operation:
             exec_binding=binding,
             topology=topology,
             owner_projection=owner_projection,
-            instance=instance,
-            base=Expressions(owners, base, (Const(storage.offset),)),
-            access=Expressions(events.space, view, coordinates),
-            view=Expressions(view, elements, (element,)),
-            reaching=Expressions(self.space, states, (Const(0), self._time())),
-            version=Expressions(states, versions, (Const(0),)),
-            address=Expressions(
-                versions.product(elements),
-                Space.box(bytes_, prefix="byte"),
-                (DimRef(0) * bytes_ + DimRef(1) * size,),
-            ),
-            # A buf is updated in place: what it held before is not needed any more.
-            simultaneous=IndexSet(states.product(states), (_NEVER,)),
+            instance=Expressions(owners, topology.codomain, runs),
+            base=storage.base_of(owners),
+            access=Expressions(events.space, storage.view.domain, coordinates),
+            view=storage.view,
+            reaching=Expressions(self.space, states, (Const(0), self._row_major(times.places))),
+            version=Expressions(states, Space.box(storage.versions, prefix="version"), (version,)),
+            address=storage.address,
+            simultaneous=IndexSet(states.product(states), _needed_at_once(times)),
             allocation=storage.allocation,
-            right=self._right(storage.resource, touch.operation),
+            right=storage.right(touch.operation, self.target),
         )
-
-    def _right(self, resource: str, operation: str) -> AccessRight:
-        relation = self.target.resource(resource).relation
-        return AccessRight("worker", resource, operation, relation)
 
     def _binding(self) -> LayoutMap:
         """Workers take `grain` instances of the root parallel at a time, in turns; all else is the
-        worker's own time. Code outside of it is run by the caller, the first of them."""
+        worker's own time. Code outside of it is run by the caller, who is counted behind them."""
         workers, grain = self.facts.workers, self.facts.grain
         item = self._row_major(self.root)
-        total = prod(self.prefix.extents[place] for place in self.root)
-        turns = -(-total // (workers * grain)) * grain
+        turns = -(-self._count(self.root) // (workers * grain)) * grain
         turn = item // (workers * grain) * grain + item % grain
-        axes = (Axis("worker", workers), Axis("turn", turns))
+        axes = (Axis("worker", workers + 1), Axis("turn", turns))
         rest = tuple(self.space.axes[place] for place in self.rest)
-        results = (item // grain % workers, turn, *map(DimRef, self.rest))
+        worker = item // grain % workers if self.root else Const(workers)
+        results = (worker, turn, *map(DimRef, self.rest))
         return Expressions(self.space, Space((*axes, *rest)), results)
 
-    def _worker(self, storage: _Storage) -> tuple[IndexExpr, ...]:
-        """The worker that runs an owner, over the coordinates of owners."""
-        if storage.resource != "private":
-            return ()
+    def _tells_workers(self, memory: _Memory) -> bool:
+        """Whether the class has an instance for each worker: where what its instances belong to is
+        no wider than what the root parallel is bound to."""
+        if memory.frame is not None and memory.frame.scope == self.target.outermost:
+            return True
+        root = frame_of(self.op)
+        bound = OPEN_SCOPE if root is None else root.scope
+        if bound == OPEN_SCOPE:
+            bound = preferred_scopes(self.target.scopes, is_outermost=True)[0]
+        return bool(self.target.tells_apart(memory.storage.resource.topology, (bound,)))
+
+    def _worker(self, memory: _Memory) -> IndexExpr:
+        """Who runs an owner, over the coordinates of owners."""
+        if memory.frame is None:
+            return Const(self.facts.workers)
         item: IndexExpr = Const(0)
         for place in self.root:
-            item = item * self.prefix.extents[place] + DimRef(storage.owner.index(place))
-        return (item // self.facts.grain % self.facts.workers,)
+            item = item * self.prefix.extents[place] + DimRef(memory.owner.index(place))
+        return item // self.facts.grain % self.facts.workers
 
-    @property
-    def _temporal(self) -> tuple[int, ...]:
-        levels = self.prefix.levels
-        return tuple(i for i, place in enumerate(levels) if not place.level.is_spatial)
-
-    @property
-    def _instants(self) -> int:
-        return prod(self.prefix.extents[place] for place in self._temporal)
-
-    def _time(self) -> IndexExpr:
-        return self._row_major(self._temporal)
+    def _count(self, places: Sequence[int]) -> int:
+        return prod(self.prefix.extents[place] for place in places)
 
     def _row_major(self, places: Sequence[int]) -> IndexExpr:
         """The place of a point among all that differ in some levels only."""
@@ -298,7 +300,13 @@ class _Operation:
         return found
 
 
-def _span(extents: Sequence[int], strides: Sequence[int]) -> int:
-    if 0 in extents:
-        return 0
-    return 1 + sum(abs(s) * (n - 1) for n, s in zip(extents, strides, strict=True))
+def _needed_at_once(times: _States) -> tuple[Constraint, ...]:
+    """Pairs of states, the earlier first, of one run of the pipeline."""
+    if not times.apart:
+        return (_NEVER,)
+    first, second = DimRef(1), DimRef(3)
+    return (
+        Constraint(second - first - 1),
+        Constraint(times.apart - (second - first)),
+        Constraint(second // times.turns - first // times.turns, is_equality=True),
+    )

@@ -8,10 +8,10 @@ two nests, or a domain that depends on the coordinates of a nest, ends the run t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from tilenest.analysis.effects import is_computation
 from tilenest.analysis.execution_structure import NestAxis
-from tilenest.analysis.memory_effects import is_computation
 from tilenest.analysis.structure import constant_of, is_defined_above
 from tilenest.dialects import Nest
 from tilenest.execution import ExecLevel, ExecStructure
@@ -44,6 +44,12 @@ def chain_to(leaf: Nest) -> ExecChain:
         if not isinstance(holder, Nest) or not all(_is_steady(nest, holder) for nest in nests):
             return _Chain(nests).chain()
         nests.insert(0, holder)
+
+
+def chain_along(nests: Sequence[Nest]) -> ExecChain | None:
+    """The run of these nests and no others, where they are one."""
+    whole = chain_to(nests[-1]).nests
+    return _Chain(list(nests)).chain() if whole[-len(nests) :] == tuple(nests) else None
 
 
 def chains_of(operations: Iterator[Operation]) -> Iterator[ExecChain]:

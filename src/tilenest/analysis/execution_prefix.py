@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilenest.analysis.run_time_values import Facts, constraints_of, index_formula
+from tilenest.analysis.index_values import Facts, constraints_of, index_formula
 from tilenest.analysis.structure import enclosing_blocks
 from tilenest.dialects import If
 from tilenest.execution import ExecLevel

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
+from tilenest.analysis.effects import Effects, effects_of, is_computation
 from tilenest.analysis.execution_chains import ExecChain
 from tilenest.analysis.execution_structure import initial_of, owner_at
-from tilenest.analysis.memory_effects import is_computation
+from tilenest.analysis.memory_effects import may_overlap
 from tilenest.analysis.structure import enclosing_nests, nearest_parallel
 from tilenest.dialects import (
     AppliedRemap,
     If,
     Nest,
     Parallel,
+    Pipeline,
     Placement,
     RemapLevel,
     RemapObserver,
@@ -34,10 +36,11 @@ from tilenest.execution import (
     ExecStructure,
     Observer,
     PrefixCut,
+    Reanchor,
     RemapProof,
     check,
 )
-from tilenest.ir import Block, EffectKind, Function, Operation, Value
+from tilenest.ir import Block, EffectKind, Function, Operation, ScalarType, Value
 from tilenest.layouts import AffineMap, Constraint, Expressions, IndexExpr, IndexSet, Space
 from tilenest.records import record
 
@@ -82,7 +85,12 @@ def passage_of(outer: Nest) -> Nest | None:
 
 
 def _is_plain(nest: Nest) -> bool:
-    return len(nest.regions) == 1 and not (isinstance(nest, Parallel) and nest.initial)
+    """Whether nothing but its levels makes a nest; one that joins updates, and a pipeline whose
+    stages depend on each other, stay the nests they are."""
+    if isinstance(nest, Parallel) and nest.initial:
+        return False
+    is_staged = isinstance(nest, Pipeline) and nest.dependences is not None
+    return len(nest.regions) == 1 and not is_staged
 
 
 def is_met_in(nest: Nest) -> bool:
@@ -106,6 +114,24 @@ def _is_guard(condition: If, states: Sequence[Value]) -> bool:
     return len(other.operations) == 1 and list(other.terminator.operands) == list(states)
 
 
+def may_repeat(nest: Nest, inner: Nest) -> bool:
+    """Whether what stands in a nest, besides the nest inside it, gives the same scalars however
+    often it runs in an instance."""
+    if inner.results or nest.results:
+        return False
+    around = effects_of(nest)
+    others = [op for op in nest.body.operations if op is not inner and not op.TERMINATOR]
+    return not around.writes_anything and all(_is_steady_read(op, around) for op in others)
+
+
+def _is_steady_read(op: Operation, around: Effects) -> bool:
+    if not all(isinstance(result.type, ScalarType) for result in op.results):
+        return False
+    effects = effects_of(op)
+    is_reading = effects.kinds <= {EffectKind.READ} and not effects.reads_anything
+    return is_reading and not any(may_overlap(a, b) for a in effects.reads for b in around.writes)
+
+
 def observers_of(chain: ExecChain) -> tuple[Observer, ...]:
     """Everybody who looks at the levels of a chain: what stands in a kept boundary runs once an
     instance; memory, states and, where it is written, what the caller owns sees its order; who
@@ -113,7 +139,10 @@ def observers_of(chain: ExecChain) -> tuple[Observer, ...]:
     found: dict[Observer, None] = {}
     for place in kept_boundaries(chain):
         nest = chain.nests[place]
-        found[Observer(_title(chain, place), "anchor", PrefixCut(chain.starts[place + 1]))] = None
+        inner = chain.nests[place + 1 : place + 2]
+        is_repeatable = bool(inner) and may_repeat(nest, inner[0])
+        cut = PrefixCut(chain.starts[place + 1])
+        found[Observer(_title(chain, place), "anchor", cut, is_repeatable)] = None
         if initial_of(nest):
             names = ", ".join(result.name or "a state" for result in nest.results)
             found[Observer(names, "owner", _owner_cut(chain, chain.starts[place]))] = None
@@ -210,8 +239,11 @@ def _title(chain: ExecChain, place: int) -> str:
 # What a function remembers ----------------------------------------------------------------------
 
 
-def applied_remap(remap: ExecRemap, observers: Iterable[Observer]) -> AppliedRemap:
+def applied_remap(
+    remap: ExecRemap, observers: Iterable[Observer], reanchors: Iterable[Reanchor] = ()
+) -> AppliedRemap:
     """The record of a remap that was applied for these observers."""
+    moved = {entry.observer: entry.cut.depth for entry in reanchors}
     names, whole = remap.symbols, remap.formula
     laws = {*remap.old.laws_over(names), *remap.new.laws_over(names)}
     depth = remap.new.depth, remap.old.depth
@@ -227,7 +259,8 @@ def applied_remap(remap: ExecRemap, observers: Iterable[Observer]) -> AppliedRem
         ),
         steps=remap.provenance,
         observers=tuple(
-            RemapObserver(one.name, one.kind, one.cut.depth, one.is_repeatable) for one in observers
+            RemapObserver(one.name, one.kind, one.cut.depth, one.is_repeatable, moved.get(one))
+            for one in observers
         ),
         symbols=names,
         definitions=tuple(
@@ -261,9 +294,11 @@ def _slacks(rank: int, n_symbols: int, constraints: Iterable[Constraint]) -> Aff
     return AffineMap(rank, n_symbols, tuple(found))
 
 
-def remap_of_record(applied: AppliedRemap) -> tuple[ExecRemap, tuple[Observer, ...]]:
-    """The remap that a record says was applied, and for whom. Raises a `TileError` where the record
-    is none of a remap."""
+def remap_of_record(
+    applied: AppliedRemap,
+) -> tuple[ExecRemap, tuple[Observer, ...], tuple[Reanchor, ...]]:
+    """The remap that a record says was applied, for whom, and who was moved. Raises a `TileError`
+    where the record is none of a remap."""
     definitions = tuple(map(_definition, applied.definitions))
     old = ExecStructure(tuple(map(level_of_record, applied.old)))
     new = ExecStructure(tuple(map(level_of_record, applied.new)), definitions)
@@ -280,7 +315,12 @@ def remap_of_record(applied: AppliedRemap) -> tuple[ExecRemap, tuple[Observer, .
         Observer(one.name, one.kind, PrefixCut(one.depth), one.repeatable)  # type: ignore[arg-type]  # `check` refuses other kinds
         for one in applied.observers
     )
-    return remap, observers
+    moved = tuple(
+        Reanchor(observer, PrefixCut(one.moved))
+        for observer, one in zip(observers, applied.observers, strict=True)
+        if one.moved is not None
+    )
+    return remap, observers, moved
 
 
 def _definition(entry: RemapSymbol) -> Definition:

@@ -4,7 +4,8 @@ In: a function of nests. Out: for each operation the axes of the nests around it
 shortest prefix of these that its operands, coordinates, effects and destination allow) and its
 frontier; for each memory the parallel nest whose instances own it. A level is known by its nest and
 axis. Only what instances share makes an operation need a level it does not name: a write happens as
-often as it stands there, a read of memory needs the nests in which it may change.
+often as it stands there, unless nobody else writes the buf, which then is a value of its owner's; a
+read of memory needs the nests in which it may change.
 """
 
 from __future__ import annotations
@@ -12,16 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-from tilenest.analysis.memory_effects import Effects, effects_of, may_overlap
-from tilenest.dialects import CarryingNest, Nest, Parallel
+from tilenest.analysis.effects import Effects, effects_of, stored_by
+from tilenest.analysis.memory_effects import may_overlap
+from tilenest.analysis.structure import CONTRACTS
+from tilenest.dialects import CarryingNest, Nest, Parallel, base_of
 from tilenest.execution import PrefixCut
 from tilenest.ir import (
     Analysis,
     Asker,
     Block,
+    BufType,
+    Edit,
+    EditKind,
     EffectKind,
     Function,
     Operation,
+    OpResult,
     RegionUse,
     Value,
 )
@@ -81,13 +88,19 @@ class ExecutionStructure(Analysis[Function, "ExecutionStructure"]):
 
     @classmethod
     def compute(cls, subject: Function, _: Asker, /) -> ExecutionStructure:
-        found = _Structure()
+        found = _Structure(_sole_writers(subject))
         caller = Ownership(None, PrefixCut(0))
         found.owners.update(dict.fromkeys(subject.arguments, caller))
         found.needs.update(dict.fromkeys(subject.arguments, frozenset()))
         for block in subject.region.blocks:
             found.block(block, ())
         return cls(found.places, found.owners)
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        if edit.kind is EditKind.FUNCTION:
+            return edit.detail == "alias_groups"
+        return edit.kind is not EditKind.LABEL and edit.detail not in CONTRACTS
 
     def place(self, operation: Operation) -> Place:
         """Where an operation stands."""
@@ -105,12 +118,14 @@ class ExecutionStructure(Analysis[Function, "ExecutionStructure"]):
 _Levels = tuple[NestAxis, ...]
 _Needs = frozenset[NestAxis]
 _NOTHING: _Needs = frozenset()
+_PRIVATE = frozenset({EffectKind.READ, EffectKind.WRITE, EffectKind.ALLOCATE})
 
 
 class _Structure:
     """What is known while a function is walked in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, writers: Mapping[Value, Operation | None]) -> None:
+        self.writers = writers
         self.places: dict[Operation, Place] = {}
         self.owners: dict[Value, Ownership] = {}
         self.needs: dict[Value, _Needs] = {}
@@ -168,15 +183,22 @@ class _Structure:
 
     def _of_effects(self, op: Operation, levels: _Levels) -> _Needs:
         effects = effects_of(op)
-        kinds = effects.kinds - {EffectKind.READ, EffectKind.ALLOCATE}
-        if kinds or effects.reads_anything:
+        if effects.kinds - _PRIVATE or effects.reads_anything or effects.writes_anything:
             return frozenset(levels)
+        if not all(self._is_value_of(op, memory, effects.reads) for memory in effects.writes):
+            return frozenset(levels)
+        owners = [self.owners[base_of(memory)] for memory in effects.writes]
         if EffectKind.ALLOCATE in effects.kinds:
-            owner = owner_at(levels)
-            return frozenset(levels[: owner.cut.depth])
-        if not effects.reads:
-            return _NOTHING
-        return frozenset(level for level in levels if self._may_change(level.nest, effects.reads))
+            owners.append(owner_at(levels))
+        found = {level for owner in owners for level in levels[: owner.cut.depth]}
+        if effects.reads:
+            found.update(lv for lv in levels if self._may_change(lv.nest, effects.reads))
+        return frozenset(found)
+
+    def _is_value_of(self, op: Operation, memory: Value, reads: Iterable[Value]) -> bool:
+        """Whether a memory holds what an operation makes of other things, and nothing else."""
+        is_own = self.writers.get(base_of(memory)) is op
+        return is_own and not any(may_overlap(memory, one) for one in reads)
 
     def _may_change(self, nest: Operation, read: Iterable[Value]) -> bool:
         """Whether a nest may write what is read."""
@@ -186,6 +208,16 @@ class _Structure:
         return effects.writes_anything or any(
             may_overlap(one, other) for one in read for other in effects.writes
         )
+
+
+def _sole_writers(function: Function) -> Mapping[Value, Operation | None]:
+    """For each buf who writes it; None where several do."""
+    writers: dict[Value, Operation | None] = {}
+    for op in function.walk():
+        for memory in stored_by(op):
+            if isinstance(memory, OpResult) and isinstance(memory.type, BufType):
+                writers[memory] = None if memory in writers else op
+    return writers
 
 
 def axes_of(op: Operation) -> _Levels:

@@ -80,6 +80,8 @@ class GuardFacts(Analysis[Function, EntryFacts]):
 
     @classmethod
     def is_affected_by(cls, edit: Edit) -> bool:
+        if edit.kind is EditKind.FUNCTION:
+            return edit.detail in ("guards", "alias_groups")
         # Another first block, or another argument of it, gives other arguments.
         return edit.operation is None and edit.kind is not EditKind.LABEL
 
@@ -95,8 +97,10 @@ def assumptions(function: Function) -> Iterator[Guard]:
             for axis, stride in enumerate(argument.type.strides):
                 if stride is not None:
                     yield Guard("stride", place, stride, axis)
-    for place, first in enumerate(function.attributes.get("alias_groups", ())):
-        yield Guard("first_alike", place, first)
+    groups = zip(function.arguments, function.attributes.get("alias_groups", ()), strict=False)
+    for argument, first in groups:
+        if isinstance(argument.type, ViewType):
+            yield Guard("first_alike", argument.index, first)
 
 
 def entry_guards(function: Function) -> tuple[Guard, ...]:

@@ -1,10 +1,8 @@
-"""Where accesses go, as maps that can be proven things about.
+"""What is proven of where accesses go.
 
-In: an operation of any form before Machine. Out: its accesses composed down to the storage: view
-chains, origins and symbols are one map from the points of a box, over leaves (indices of nests,
-extents of views, arguments) of which it is known where they lie. Facts: each axis in range, equal
-coordinates, the elements reached, and what a function relies on. Intervals and the ends of nests
-answer first, and integer sets what they leave open, where a rule needs it.
+In: operations of any form before Machine, with their accesses. Out: whether each axis stays in
+range, whether coordinates are equal, the elements reached, and what a function relies on. Intervals
+and the ends of nests answer first, and integer sets what they leave open, where a rule needs it.
 """
 
 from __future__ import annotations
@@ -13,19 +11,29 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from tilenest.analysis.access_leaves import KnownLeaves, Leaves
-from tilenest.analysis.clips import output_clips
-from tilenest.analysis.touches import Touch, touches_of
-from tilenest.dialects import Access, Check, If, MapReducePost, chain_of
+from tilenest.analysis.composed_accesses import ComposedAccess, compose, inside
+from tilenest.analysis.index_values import Leaves
+from tilenest.analysis.structure import CONTRACTS
+from tilenest.dialects import Access
 from tilenest.errors import ShapeError
-from tilenest.ir import Analysis, Asker, BufType, Function, Operation, TileType, Value, ViewType
+from tilenest.ir import (
+    Analysis,
+    Asker,
+    BufType,
+    Edit,
+    EditKind,
+    Function,
+    Operation,
+    TileType,
+    Touch,
+    Value,
+)
 from tilenest.layouts import (
     AffineMap,
     Answer,
     Const,
     Constraint,
     DimRef,
-    Expressions,
     IndexExpr,
     IndexSet,
     Interval,
@@ -48,46 +56,11 @@ _BUDGET = 1 << 10
 
 
 @record
-class ComposedAccess:
-    """One access, from the points of a box to the coordinates of a storage.
-
-    `results`, `constraints` and `extents` are over the dims of the box and over `Sym(i)`, the
-    leaves, which are named in `names` and lie in `ranges`. The access happens at the points that
-    all constraints hold at, and where it `is_exact` at all of them.
-    """
-
-    touch: Touch
-    storage: Value
-    box: tuple[int, ...]
-    results: tuple[IndexExpr, ...]
-    extents: tuple[IndexExpr, ...]
-    constraints: tuple[Constraint, ...]
-    names: tuple[str, ...]
-    ranges: Ranges
-    leaves: KnownLeaves
-    is_exact: bool
-
-    @property
-    def events(self) -> IndexSet:
-        """The points at which it happens."""
-        return IndexSet(Space.box(*self.box, prefix="d"), self.constraints, self.names)
-
-    @property
-    def layout(self) -> Expressions | None:
-        """The map, where the extents of the storage are numbers."""
-        sizes = [e.evaluate(()) for e in self.extents if not e.sym_mask]
-        if len(sizes) != len(self.extents):
-            return None
-        domain, codomain = Space.box(*self.box, prefix="d"), Space.box(*sizes, prefix="at")
-        return Expressions(domain, codomain, self.results, self.names)
-
-
-@record
 class Obligation:
     """Something a program relies on: the access and axis it is about, and whether it is so."""
 
     operation: Operation
-    touch: Touch
+    touch: Touch[Value]
     axis: int
     answer: Answer
 
@@ -96,96 +69,12 @@ class Obligation:
         return f"{what} stays in axis {self.axis}: {self.answer}"
 
 
-def accesses_of(op: Operation) -> tuple[Touch, ...]:
-    """What an operation touches, whatever its form."""
-    space = None if isinstance(op, MapReducePost) else op.iteration()
-    if space is None:
-        return touches_of(op)
-    symbols = tuple(op.operands[place] for place in space.symbols)
-    stated = op.attributes.get("bounds", "zero")
-    return tuple(
-        Touch("operand", place, value, "access", Access(map_, stated), space.extents, symbols)
-        for place, (value, map_) in enumerate(zip(op.operands, space.operands, strict=False))
-        if map_ is not None and isinstance(value.type, ViewType | BufType)
-    )
-
-
-def compose(op: Operation, touch: Touch, *, thoroughly: bool = False) -> ComposedAccess:
-    """An access down to its storage; `thoroughly` with what conditions and checks say."""
-    leaves = Leaves()
-    symbols = [leaves.formula(value) for value in touch.symbols]
-    dims = [DimRef(place) for place in range(len(touch.extents))]
-    results = tuple(r.substitute(dims, symbols) for r in touch.access.map.results)
-    for dim, end in touch.clips:
-        leaves.hold(Constraint(leaves.formula(end) - DimRef(dim) - 1))
-    storage = touch.memory
-    for remap in chain_of(storage):
-        below = [leaves.formula(value) for value in remap.symbols]
-        leaves.hold(*(Constraint(c.substitute(results, below)) for c in remap.conditions))
-        leaves.hold(*_inside(results, [leaves.extent(storage, a) for a in range(len(results))]))
-        results = tuple(r.substitute(results, below) for r in remap.map.results)
-        storage = remap.view
-    extents = tuple(leaves.extent(storage, axis) for axis in range(len(results)))
-    if thoroughly:
-        _conditions(op, leaves)
-        _clips(op, touch, symbols, leaves)
-    known = leaves.close()
-    ranges: dict[DimRef | Sym, Interval] = {
-        dim: (0, max(0, extent - 1)) for dim, extent in zip(dims, touch.extents, strict=True)
-    }
-    ranges.update(known.ranges)
-    return ComposedAccess(
-        touch,
-        storage,
-        touch.extents,
-        results,
-        extents,
-        known.constraints,
-        known.names,
-        ranges,
-        known,
-        thoroughly and known.is_exact and not touch.is_masked,
-    )
-
-
-def _inside(at: Sequence[IndexExpr], extents: Sequence[IndexExpr]) -> list[Constraint]:
-    pairs = zip(at, extents, strict=True)
-    return [c for x, end in pairs for c in (Constraint(x), Constraint(end - 1 - x))]
-
-
-def _conditions(op: Operation, leaves: Leaves) -> None:
-    """What branches around an operation are taken for, and what was checked before it."""
-    inner: Operation | None = op
-    while inner is not None:
-        before = inner.previous
-        while before is not None:
-            if isinstance(before, Check) and before.condition is None:
-                first, extent = leaves.formula(before.first), leaves.formula(before.extent)
-                leaves.hold(Constraint(first), Constraint(extent - first - before.count))
-            before = before.previous
-        block, inner = inner.parent, inner.parent_op
-        if isinstance(inner, If):
-            leaves.when(inner.condition, block is inner.regions[0].block)
-
-
-def _clips(op: Operation, touch: Touch, symbols: Sequence[IndexExpr], leaves: Leaves) -> None:
-    """Work runs only where its output keeps something."""
-    if isinstance(op, MapReducePost) and touch.group == "input":
-        dims = [DimRef(place) for place in range(op.rank)]
-        for clip in output_clips(op):
-            at = dims[clip.dim] + clip.offset.substitute(dims, symbols)
-            leaves.hold(*_inside([at], [leaves.extent(op.outputs[0], clip.axis)]))
-
-
-# Facts -----------------------------------------------------------------------------------------
-
-
-def in_range(op: Operation, touch: Touch) -> tuple[Answer, ...]:
+def in_range(op: Operation, touch: Touch[Value]) -> tuple[Answer, ...]:
     """For each axis whether an access stays in the storage wherever it happens."""
     if 0 in touch.extents:
-        return tuple(proven(_INTERVALS, "nothing happens") for _ in touch.access.map.results)
+        return tuple(proven(_INTERVALS, "nothing happens") for _ in touch.map.results)
     shape: tuple[int | None, ...] = getattr(touch.memory.type, "shape", ())
-    at_once = _in_box(touch.access.map, touch.extents, shape)
+    at_once = _in_box(touch.map, touch.extents, shape)
     if at_once is not None:
         return at_once
     try:
@@ -195,10 +84,9 @@ def in_range(op: Operation, touch: Touch) -> tuple[Answer, ...]:
             access = compose(op, touch, thoroughly=True)
         return tuple(answer or _by_sets(access, axis) for axis, answer in enumerate(found))
     except ShapeError as error:
-        return tuple(unknown(_INTERVALS, error.message) for _ in touch.access.map.results)
+        return tuple(unknown(_INTERVALS, error.message) for _ in touch.map.results)
 
 
-@lru_cache(maxsize=1024)
 def _in_box(
     map_: AffineMap, box: tuple[int, ...], shape: tuple[int | None, ...]
 ) -> tuple[Answer, ...] | None:
@@ -229,6 +117,8 @@ def _by_sets(access: ComposedAccess, axis: int) -> Answer:
     return answer
 
 
+# Formulas over a box, and no place in a program: with the same ones the answer is the same, and
+# integer sets take long.
 @lru_cache(maxsize=2048)
 def _stays_inside(
     box: tuple[int, ...],
@@ -238,8 +128,8 @@ def _stays_inside(
     names: tuple[str, ...],
 ) -> Answer:
     space = Space.box(*box, prefix="d")
-    inside = tuple(_inside([at], [extent]))
-    return implies(IndexSet(space, constraints, names), IndexSet(space, inside, names), _BUDGET)
+    wanted = IndexSet(space, tuple(inside([at], [extent])), names)
+    return implies(IndexSet(space, constraints, names), wanted, _BUDGET)
 
 
 def is_inside(
@@ -328,16 +218,22 @@ class LayoutFacts(Analysis[Function, "LayoutFacts"]):
             tuple(
                 Obligation(op, touch, axis, answer)
                 for op in subject.walk()
-                for touch in accesses_of(op)
+                for touch in op.accesses()
                 if _needs_proof(touch)
                 for axis, answer in enumerate(in_range(op, touch))
             )
         )
 
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        # The dims of a result are among its specs.
+        is_apart = edit.detail in CONTRACTS and edit.detail != "specs"
+        return edit.kind not in (EditKind.LABEL, EditKind.FUNCTION) and not is_apart
 
-def _needs_proof(touch: Touch) -> bool:
+
+def _needs_proof(touch: Touch[Value]) -> bool:
     """Whether an access claims to stay in range, or has to: a caller's promise is about the
     caller's arrays, and no promise about storage of the compiler."""
-    bounds = touch.access.bounds
+    bounds = touch.bounds
     is_ours = isinstance(touch.memory.type, BufType | TileType)
     return bounds == "proven" or (is_ours and bounds != "zero")

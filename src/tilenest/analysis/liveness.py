@@ -100,6 +100,13 @@ class Liveness(Analysis[Function, "Liveness"]):
                 found.append(self._last(block))
         return min(found), max(found)
 
+    def are_held_together(self, one: Value, other: Value) -> bool:
+        """Whether two values are held at one place."""
+        mine, theirs = self.used_range(one), self.used_range(other)
+        if mine is None or theirs is None:
+            return False
+        return mine[0] <= theirs[1] and theirs[0] <= mine[1]
+
     def _first(self, block: Block) -> int:
         first = block.operations.first
         assert first is not None

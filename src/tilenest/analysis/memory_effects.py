@@ -1,7 +1,7 @@
-"""What operations read and write outside their own values, and which memory may be the same.
+"""Which memory may be the same, and what may change it.
 
-In: operations, and a function for what lies between two of them. Out: effects with those of nested
-operations; alias sets; whether memory may change between two operations. Storage is an argument, a
+In: views, bufs and memories, and a function for what lies between two operations. Out: whether two
+may overlap; alias sets; whether memory may change between two operations. Storage is an argument, a
 buf or a memory; a view of a view shares that of the view below. Two arguments overlap only when the
 function's attribute `alias_groups` puts both into one group (one int per argument), and then they
 coincide exactly; without the attribute any two may overlap. Two views of one storage are disjoint
@@ -14,17 +14,19 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-from tilenest.analysis.disjoint_views import are_apart
-from tilenest.analysis.structure import ancestor_in, enclosing
-from tilenest.dialects import base_of
+from tilenest.analysis.composed_accesses import compose_view
+from tilenest.analysis.effects import CHANGING, HIDDEN
+from tilenest.analysis.meetings import Relation, never_meet
+from tilenest.analysis.structure import CONTRACTS, ancestor_in, enclosing
+from tilenest.dialects import base_of, chain_of
 from tilenest.ir import (
+    POINTER,
     Analysis,
     Asker,
     BlockArgument,
     BufType,
     Edit,
     EditKind,
-    EffectKind,
     Function,
     MemoryType,
     Operation,
@@ -35,75 +37,32 @@ from tilenest.ir import (
 from tilenest.records import record
 
 
-@record
-class Effects:
-    """What an operation does besides computing its results, nested operations included."""
-
-    reads: frozenset[Value]
-    writes: frozenset[Value]
-    kinds: frozenset[EffectKind] = frozenset()
-    reads_anything: bool = False
-    writes_anything: bool = False
-    """Whether it may also touch what is not named: by a call, or by waiting for others."""
-
-
-_NO_EFFECTS = Effects(frozenset(), frozenset())
-_READING = frozenset({EffectKind.READ, EffectKind.ATOMIC})
-_WRITING = frozenset({EffectKind.WRITE, EffectKind.ATOMIC})
-_HIDDEN = frozenset({EffectKind.CALL, EffectKind.SYNCHRONIZE})
-_CHANGING = _WRITING | _HIDDEN
-_DISPENSABLE = frozenset({EffectKind.READ, EffectKind.ALLOCATE})
-"""What nobody notices the lack of."""
-
-
-def effects_of(operation: Operation) -> Effects:
-    found = [effect for op in operation.walk() for effect in op.effects()]
-    if not found:
-        return _NO_EFFECTS
-    named = [(effect.kind, effect.resource) for effect in found if effect.resource is not None]
-    unnamed = {effect.kind for effect in found if effect.resource is None}
-    kinds = frozenset(effect.kind for effect in found)
-    return Effects(
-        reads=frozenset(resource for kind, resource in named if kind in _READING),
-        writes=frozenset(resource for kind, resource in named if kind in _WRITING),
-        kinds=kinds,
-        reads_anything=bool(kinds & _HIDDEN or unnamed & _READING),
-        writes_anything=bool(kinds & _HIDDEN or unnamed & _WRITING),
-    )
-
-
-def stored_by(operation: Operation) -> frozenset[Value]:
-    """The storage that an operation itself writes, below any views of it."""
-    return frozenset(
-        base_of(effect.resource)
-        for effect in operation.effects()
-        if effect.kind in _WRITING and effect.resource is not None
-    )
-
-
-def is_pure(operation: Operation) -> bool:
-    """Whether an operation may go when nobody uses its results."""
-    if operation.TERMINATOR:
-        return False
-    return all(effect.kind in _DISPENSABLE for op in operation.walk() for effect in op.effects())
-
-
-def is_computation(operation: Operation) -> bool:
-    """Whether an operation does nothing but make its results from its operands, in one step: it may
-    run earlier, where it does not run now, or once for several equal ones."""
-    return not operation.TERMINATOR and not operation.regions and not operation.effects()
-
-
-# Memory that may be the same -------------------------------------------------------------------
-
-
 def may_overlap(a: Value, b: Value) -> bool:
     """Whether two views, bufs or memories may share an element."""
     below = base_of(a), base_of(b)
     if not _may_be_one(*below):
         return False
     is_same = below[0] is below[1] or coincide(*below)
-    return not (is_same and are_apart(a, b))
+    is_part = bool(chain_of(a) or chain_of(b))
+    return not (is_same and is_part and _are_apart(a, b))
+
+
+def _are_apart(a: Value, b: Value) -> bool:
+    """Whether two views of the same elements are known to be disjoint. One may be that of an
+    earlier iteration, so only what is the same throughout a call is so in both."""
+    return never_meet(compose_view(a), compose_view(b), _OF_A_CALL).is_proven
+
+
+def _is_fixed(value: Value) -> bool:
+    """Whether a value is the same throughout a call: it is made in the function's first block."""
+    block = value.defining_block
+    region = None if block is None else block.parent
+    if region is None or not isinstance(region.parent, Function):
+        return False
+    return block is region.blocks.first
+
+
+_OF_A_CALL = Relation(_is_fixed)
 
 
 def coincide(a: Value, b: Value) -> bool:
@@ -162,10 +121,10 @@ class MemoryEffects(Analysis[Function, "MemoryEffects"]):
             case EditKind.FUNCTION:
                 return edit.detail == "alias_groups"
             case EditKind.OPERANDS:
-                return any(map(_is_memory, edit.values))
+                return any(v.type is POINTER or _is_memory(v) for v in edit.values)
             case EditKind.ATTRIBUTE:
                 assert edit.operation is not None
-                return not edit.operation.IS_ELEMENTWISE
+                return not edit.operation.IS_ELEMENTWISE and edit.detail not in CONTRACTS
             case EditKind.DEFINITIONS:
                 return True
         if edit.operation is not None:
@@ -210,8 +169,8 @@ class MemoryEffects(Analysis[Function, "MemoryEffects"]):
 
 def _note_writes(op: Operation, writes: dict[Operation, frozenset[Value] | None]) -> None:
     """What an operation and all below it may write."""
-    effects = [effect for effect in op.effects() if effect.kind in _CHANGING]
-    is_anything = any(e.resource is None or e.kind in _HIDDEN for e in effects)
+    effects = [effect for effect in op.effects() if effect.kind in CHANGING]
+    is_anything = any(e.resource is None or e.kind in HIDDEN for e in effects)
     found = {effect.resource for effect in effects if effect.resource is not None}
     if op.REGION_USE is not RegionUse.ELEMENTWISE:
         for region in op.regions:
@@ -258,7 +217,7 @@ def _is_memory(value: Value) -> bool:
 
 def _is_of_memory(op: Operation) -> bool:
     """Whether an operation changes memory or gives some of it a name."""
-    return any(map(_is_memory, op.results)) or any(e.kind in _CHANGING for e in op.effects())
+    return any(map(_is_memory, op.results)) or any(e.kind in CHANGING for e in op.effects())
 
 
 def _strictly_between(first: Operation | None, last: Operation) -> Iterator[Operation]:

@@ -7,16 +7,10 @@ map.
 
 from __future__ import annotations
 
+from tilenest import layouts
 from tilenest.dialects import MemoryAllocate
 from tilenest.ir import MemoryType
-from tilenest.layouts import (
-    Answer,
-    Expressions,
-    Space,
-    is_bounded,
-    is_injective,
-    is_total,
-)
+from tilenest.layouts import Answer, Space
 from tilenest.records import record
 
 
@@ -29,13 +23,6 @@ class LayoutProblem:
     remedy: str
 
 
-_QUESTIONS = (
-    (is_total, "total", "use a map that is defined for every element"),
-    (is_bounded, "bounded", "let the storage hold every place that the map gives"),
-    (is_injective, "injective", "give every element a place of its own"),
-)
-
-
 def layout_problem(op: MemoryAllocate) -> LayoutProblem | None:
     """The first thing that is not proven of the layout."""
     type_ = op.memory.type
@@ -43,8 +30,13 @@ def layout_problem(op: MemoryAllocate) -> LayoutProblem | None:
     if op.layout is None or 0 in type_.shape:
         return None
     layout, storage = op.placement
-    map_ = Expressions(Space.box(*type_.shape), Space.box(*storage), layout.results)
-    for question, what, remedy in _QUESTIONS:
+    map_ = layouts.Expressions(Space.box(*type_.shape), Space.box(*storage), layout.results)
+    questions = (
+        (layouts.is_total, "total", "use a map that is defined for every element"),
+        (layouts.is_bounded, "bounded", "let the storage hold every place that the map gives"),
+        (layouts.is_injective, "injective", "give every element a place of its own"),
+    )
+    for question, what, remedy in questions:
         answer = question(map_)
         if not answer.is_proven:
             return LayoutProblem(what, answer, remedy)

@@ -1,10 +1,10 @@
 """How the stages of a pipeline may overlap, and the schedule that this gives on a machine.
 
-In: a function with pipelines, and what engines a worker has. Out: frozen answers: every dependence
-between stages with its iteration distance, how long what they hand on and the storage they allocate
-are needed, and a modulo schedule with the reasons for its interval. On a machine that copies only
-by the worker's own loads every stage holds the worker, so no order is denser than one after the
-other; a copy engine lets stages that only load run beside the others.
+In: a function with pipelines, and a target. Out: frozen answers: every dependence between stages
+with its iteration distance, how long what they hand on and the storage they allocate are needed,
+and modulo schedules with the reasons for their intervals. On a machine that copies only by the
+worker's own loads every stage holds the worker, so no order is denser than one after the other; a
+copy engine lets stages that only load run beside the others.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ from tilenest.analysis.stage_dependences import (
     stage_storage,
     value_dependences,
 )
-from tilenest.analysis.work_estimates import estimated_time
+from tilenest.analysis.structure import CONTRACTS
+from tilenest.analysis.work_estimates import WorkEstimates
 from tilenest.dialects import Dependence, Pipeline, PipelineSchedule
 from tilenest.ir import (
     Analysis,
     Asker,
+    Block,
+    Edit,
+    EditKind,
     EffectKind,
     Function,
+    On,
     Operation,
     Region,
     ScalarType,
@@ -74,10 +79,52 @@ class PipelineDependences(Analysis[Function, "PipelineDependences"]):
     @classmethod
     def compute(cls, subject: Function, _: Asker, /) -> PipelineDependences:
         pipelines = [op for op in subject.walk() if isinstance(op, Pipeline)]
-        return cls(MappingProxyType({op: stage_graph(op) for op in pipelines}))
+        return cls(MappingProxyType({op: _stage_graph(op) for op in pipelines}))
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        if edit.kind is EditKind.FUNCTION:
+            return edit.detail == "alias_groups"
+        is_apart = edit.detail in CONTRACTS and edit.detail != "dependences"
+        return edit.kind is not EditKind.LABEL and not is_apart
 
 
-def stage_graph(op: Pipeline) -> StageGraph:
+@record
+class StageSchedules:
+    """When the stages of one pipeline run on a target, and when in a loop in its place, whose
+    iterations never overlap."""
+
+    pipeline: ModuloSchedule
+    loop: ModuloSchedule
+
+
+@record
+class PipelineSchedules(Analysis[On[Function, Target], "PipelineSchedules"]):
+    """The schedules of a function's pipelines on a target."""
+
+    NAME: ClassVar[str] = "pipeline schedules"
+    DEPENDS_ON: ClassVar = (PipelineDependences, WorkEstimates)
+
+    schedules: Mapping[Operation, StageSchedules]
+
+    @classmethod
+    def compute(cls, subject: On[Function, Target], ask: Asker, /) -> PipelineSchedules:
+        function, target = subject.place, subject.given
+        graphs = ask.get(PipelineDependences, function).graphs
+        times = ask.get(WorkEstimates, function).times if graphs else {}
+        found: dict[Operation, StageSchedules] = {}
+        for op, graph in graphs.items():
+            assert isinstance(op, Pipeline)
+            problem = pipeline_problem(op, graph, stage_work(op, times, target.features))
+            found[op] = _schedules(problem, graph, target)
+        return cls(MappingProxyType(found))
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        return edit.kind is EditKind.ATTRIBUTE and edit.detail in ("window", "interval")
+
+
+def _stage_graph(op: Pipeline) -> StageGraph:
     """Its dependences: of values, and of effects as they are stated, or else found."""
     stated = op.dependences
     effects = effect_dependences(op) if stated is None else stated
@@ -86,13 +133,15 @@ def stage_graph(op: Pipeline) -> StageGraph:
     return StageGraph(tuple(dependences), handed_values(op), stage_storage(op))
 
 
-def stage_work(op: Pipeline, features: frozenset[str]) -> tuple[Work, ...]:
+def stage_work(
+    op: Pipeline, times: Mapping[Block, float], features: frozenset[str]
+) -> tuple[Work, ...]:
     """How long each stage takes, in parts of the longest one, and what it holds."""
-    times = [sum(estimated_time(block) for block in region.blocks) for region in op.regions]
-    unit = max(times) / _FINEST
+    needed = [sum(times[block] for block in region.blocks) for region in op.regions]
+    unit = max(needed) / _FINEST
     return tuple(
         Work(max(1, round(time / unit)), COPIES if _copies(region, features) else WORKER)
-        for time, region in zip(times, op.regions, strict=True)
+        for time, region in zip(needed, op.regions, strict=True)
     )
 
 
@@ -118,27 +167,21 @@ def pipeline_problem(op: Pipeline, graph: StageGraph, work: Sequence[Work]) -> P
     return Problem(tuple(work), waits, needs, window=op.window, interval=op.interval)
 
 
-def pipeline_schedule(op: Pipeline, graph: StageGraph, target: Target) -> ModuloSchedule:
-    """When the stages run. Where their versions need more memory than an instance has, one
-    iteration runs after the other; what the verifier accepts always leaves that order."""
-    problem = pipeline_problem(op, graph, stage_work(op, target.features))
+def _schedules(problem: Problem, graph: StageGraph, target: Target) -> StageSchedules:
+    """Where their versions need more memory than an instance has, one iteration runs after the
+    other; what the verifier accepts always leaves that order."""
     found = _solved(problem)
     capacity = target.allocation("auto").capacity
     needed = _bytes_of_versions(graph, found)
-    if capacity is None or needed <= capacity or found.in_flight == 1:
-        return found
-    reason = f"versions for an iteration every {found.interval} need {needed} of {capacity} bytes"
-    return _in_order(problem, reason)
-
-
-def serial_schedule(op: Pipeline, graph: StageGraph, target: Target) -> ModuloSchedule:
-    """The same for a loop, whose iterations never overlap: it may be slower than the target is."""
-    found = pipeline_schedule(op, graph, target)
+    if found.in_flight > 1 and capacity is not None and needed > capacity:
+        reason = (
+            f"versions for an iteration every {found.interval} need {needed} of {capacity} bytes"
+        )
+        found = _in_order(problem, reason)
     if found.in_flight == 1:
-        return found
-    problem = pipeline_problem(op, graph, stage_work(op, target.features))
+        return StageSchedules(found, found)
     reason = f"a loop ends an iteration first, where they could begin every {found.interval}"
-    return _in_order(problem, reason)
+    return StageSchedules(found, _in_order(problem, reason))
 
 
 def _in_order(problem: Problem, reason: str) -> ModuloSchedule:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from enum import Enum
 
-from tilenest.analysis.memory_effects import effects_of
+from tilenest.analysis.effects import effects_of
 from tilenest.dialects import (
     MERGES,
     Apply,
@@ -133,9 +133,10 @@ def lacking_merges(op: Reduce, answers: Sequence[StateAnswer]) -> list[int]:
 
 
 def _of_nest(op: Reduce) -> tuple[StateAnswer, ...]:
-    states = op.body.arguments[op.rank :]
+    update = op.update
+    states = update.arguments[op.rank : op.rank + len(op.initial)]
     if _has_plain_body(op):
-        found = proven_laws(op.body, states, op.body.terminator.operands)
+        found = proven_laws(update, states, update.terminator.operands)
     else:
         found = (StateLaw(),) * len(states)
     laws = _resolved(op.contract, found)
@@ -148,7 +149,7 @@ def _of_nest(op: Reduce) -> tuple[StateAnswer, ...]:
 
 def _has_plain_body(op: Reduce) -> bool:
     """Whether the order of contributions shows in nothing but the states: no effects but reads."""
-    return len(op.regions[0].blocks) == 1 and effects_of(op).kinds <= {
+    return all(len(region.blocks) == 1 for region in op.regions) and effects_of(op).kinds <= {
         EffectKind.READ,
         EffectKind.FAULT,
     }

@@ -25,6 +25,7 @@ from tilenest.analysis.structure import enclosing_nests, nearest_parallel
 from tilenest.dialects import AppliedRemap, Nest, Placement, Synchronize, base_of
 from tilenest.execution import ExecLevel, PrefixCut, holds_at
 from tilenest.ir import EffectKind, Function, Operation, Value
+from tilenest.machine import OPEN_SCOPE
 from tilenest.records import record, replace
 
 _MOST_JUDGED = 1024
@@ -205,8 +206,9 @@ def _places(paths: Sequence[Path], applied: AppliedRemap) -> list[tuple[Rung, ..
 
 
 def _is_alike(one: ExecLevel, other: ExecLevel) -> bool:
-    """Whether levels are of one kind, in one scope, and make as many trips, as far as is known."""
-    if (one.family, one.scope) != (other.family, other.scope):
+    """Whether levels are of one kind, in one scope, and make as many trips, as far as is known; a
+    scope that was left open may have been chosen since."""
+    if one.family != other.family or other.scope not in (one.scope, OPEN_SCOPE):
         return False
     return one.extent == other.extent or {type(one.extent), type(other.extent)} == {str}
 
@@ -225,7 +227,7 @@ def _undone(
             found.append(path)
             continue
         is_whole = depth == len(applied.new)
-        cut = len(old) if is_whole else max(_cuts(applied, "anchor", depth), default=None)
+        cut = len(old) if is_whole else _cut(applied, "anchor", depth)
         looks: list[Look] = []
         for look in (*path.looks, *_states(path, start + depth)):
             moved = _moved(look, applied, start, depth, cut)
@@ -268,21 +270,20 @@ def _moved(
         return None if cut is None else replace(look, depth=look.depth - depth + cut)
     if seen < 0 and look.kind != "owner":
         return look
-    cuts = _cuts(applied, look.kind, max(seen, 0))
-    if not cuts:
+    found = _cut(applied, look.kind, max(seen, 0))
+    if found is None:
         return None
-    return look if seen <= 0 else replace(look, depth=start + max(cuts))
+    return look if seen <= 0 else replace(look, depth=start + found)
 
 
 @lru_cache(maxsize=_MOST_JUDGED)
-def _cuts(applied: AppliedRemap, kind: str, depth: int) -> tuple[int, ...]:
-    """The old depths of the observers of a record that may as well stand at a new depth."""
-    remap, observers = remap_of_record(applied)
-    return tuple(
-        one.cut.depth
-        for one in observers
-        if one.kind == kind and holds_at(remap, one, PrefixCut(depth))
-    )
+def _cut(applied: AppliedRemap, kind: str, depth: int) -> int | None:
+    """The deepest old cut of the observers of a record that may as well stand at a new depth."""
+    remap, observers, _ = remap_of_record(applied)
+    alike = [one for one in observers if one.kind == kind]
+    deepest_first = sorted(alike, key=lambda one: one.cut.depth, reverse=True)
+    fits = (one.cut.depth for one in deepest_first if holds_at(remap, one, PrefixCut(depth)))
+    return next(fits, None)
 
 
 def _not_proven_for(look: Look, applied: AppliedRemap, start: int) -> RemapProblem:

@@ -13,9 +13,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilenest.analysis.scratch_layout import ScratchLayout, bytes_of, frame_of
+from tilenest.analysis.scratch_layout import ScratchLayout, bufs_of_frames, bytes_of
 from tilenest.dialects import Alloc, Loop, MapReducePost, Parallel, Sched
-from tilenest.ir import Analysis, Asker, Edit, EditKind, Function, Type, element_dtype
+from tilenest.ir import Analysis, Asker, Edit, Function, Type, element_dtype
 from tilenest.layouts import IndexExpr
 from tilenest.machine import Machine
 from tilenest.records import record
@@ -143,32 +143,19 @@ class ResourcePressure(Analysis[Function, "ResourcePressure"]):
 
     @classmethod
     def compute(cls, subject: Function, ask: Asker, /) -> ResourcePressure:
-        layout = ask.get(ScratchLayout, subject)
-        bufs: dict[tuple[str, Parallel | None], list[Alloc]] = {}
-        for op in subject.walk():
-            if isinstance(op, Alloc):
-                bufs.setdefault((op.resource, frame_of(op)), []).append(op)
+        regions = ask.get(ScratchLayout, subject).regions
         footprints: list[Footprint] = []
-        for (resource, frame), allocs in bufs.items():
-            sizes = {alloc: bytes_of(alloc) for alloc in allocs}
-            places = [(layout.offsets[alloc], size) for alloc, size in sizes.items()]
-            users = sorted(sizes.items(), key=lambda user: -user[1])
-            footprints.append(Footprint(resource, frame, _covered(places), tuple(users)))
+        for frame, classes in bufs_of_frames(subject).items():
+            for resource, allocs in classes.items():
+                users = sorted(((op, bytes_of(op)) for op in allocs), key=lambda user: -user[1])
+                size = regions[frame, resource].size
+                footprints.append(Footprint(resource, frame, size, tuple(users)))
         return cls(tuple(footprints))
 
     @classmethod
-    def is_affected_by(cls, edit: Edit) -> bool:
-        # Where bufs lie is asked of the layout; here it matters which class they are of.
-        return edit.kind is EditKind.ATTRIBUTE
-
-
-def _covered(places: Iterable[tuple[int, int]]) -> int:
-    """How many bytes lie in one at least of these (offset, size)."""
-    total = end = 0
-    for offset, size in sorted(places):
-        total += max(0, offset + size - max(end, offset))
-        end = max(end, offset + size)
-    return total
+    def is_affected_by(cls, _: Edit) -> bool:
+        # What changes it changes the layout.
+        return False
 
 
 # Workers ---------------------------------------------------------------------------------------

@@ -13,9 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from tilenest.analysis.iteration_distances import least_distance
-from tilenest.analysis.memory_effects import may_overlap
+from tilenest.analysis.composed_accesses import ComposedAccess, compose
+from tilenest.analysis.effects import HIDDEN, TOUCHING, WRITING
+from tilenest.analysis.meetings import AHEAD, Relation, turns_met
+from tilenest.analysis.memory_effects import coincide, may_overlap
 from tilenest.analysis.modulo_schedules import Need
+from tilenest.analysis.structure import constant_of, enclosing_blocks, is_defined_above
 from tilenest.dialects import Alloc, Dependence, Pipeline, Serial, base_of
 from tilenest.ir import (
     BlockArgument,
@@ -27,10 +30,6 @@ from tilenest.ir import (
     Value,
 )
 from tilenest.records import record
-
-_WRITING = frozenset({EffectKind.WRITE, EffectKind.ATOMIC})
-_TOUCHING = _WRITING | {EffectKind.READ}
-_HIDDEN = frozenset({EffectKind.CALL, EffectKind.SYNCHRONIZE})
 
 _Touch: TypeAlias = tuple[Operation, Effect[Value]]
 
@@ -109,6 +108,12 @@ def stage_storage(op: Pipeline) -> tuple[StageValue, ...]:
     return tuple(needs)
 
 
+def made_as(value: Value) -> Value:
+    """The value itself, or what the stage that made it calls it."""
+    holder = value.block.parent_op if isinstance(value, BlockArgument) else None
+    return _Handed(holder).source(value) if isinstance(holder, Pipeline) else value
+
+
 def carried_storage(loop: Serial) -> tuple[Alloc, ...]:
     """The bufs that a loop updates: made before it, read and written by its iterations."""
     kinds: dict[Value, set[EffectKind]] = {}
@@ -122,7 +127,7 @@ def carried_storage(loop: Serial) -> tuple[Alloc, ...]:
         and isinstance(held.owner, Alloc)
         and not loop.is_ancestor_of(held.owner)
         and EffectKind.READ in found
-        and found & _WRITING
+        and found & WRITING
     )
 
 
@@ -266,16 +271,47 @@ def _distance(
     """After how many iterations, `least` or more, an effect collides with another."""
     one, other = first[1], second[1]
     kinds = {one.kind, other.kind}
-    if not all(kind in _TOUCHING | _HIDDEN for kind in kinds) or not kinds & (_WRITING | _HIDDEN):
+    if not all(kind in TOUCHING | HIDDEN for kind in kinds) or not kinds & (WRITING | HIDDEN):
         return None
-    if one.resource is None or other.resource is None or kinds & _HIDDEN:
+    if one.resource is None or other.resource is None or kinds & HIDDEN:
         return least
     a, b = (handed.source(base_of(resource)) for resource in (one.resource, other.resource))
     if handed.is_of_one_iteration(a) or handed.is_of_one_iteration(b):
         return 0 if least == 0 and a is b else None
     if not may_overlap(one.resource, other.resource):
         return None
-    return least_distance(op, first[0], second[0], least)
+    return _least_distance(op, first, second, least) if coincide(a, b) else least
+
+
+def _least_distance(op: Pipeline, first: _Touch, second: _Touch, least: int) -> int | None:
+    """How many iterations after `first`, `least` or more, `second` may meet what it left. The
+    iterations and all values outside of the pipeline are known; a stage's own may be any."""
+    step = constant_of(op.step[0])
+    pairs = [(x, y) for x in _composed(first) for y in _composed(second)]
+    if op.rank != 1 or not step or not pairs:
+        return least
+    relation = Relation(
+        lambda value: is_defined_above(value, op),
+        (_index(op, first), _index(op, second)),
+        int(step),
+        (least, AHEAD[1]),
+    )
+    met = [turns_met(x, y, relation) for x, y in pairs]
+    return min((turns[0] for turns in met if turns is not None), default=None)
+
+
+def _composed(touch: _Touch) -> list[ComposedAccess]:
+    op, effect = touch
+    found = [t for t in op.accesses() if t.memory is effect.resource and t.kind is effect.kind]
+    return [compose(op, one) for one in found]
+
+
+def _index(op: Pipeline, touch: _Touch) -> Value:
+    """What the stage of an operation calls the index of the pipeline."""
+    around = enclosing_blocks(touch[0])
+    stage = next(block.parent for block, holder in around if holder is op)
+    assert stage is not None and stage.blocks.first is not None
+    return stage.blocks.first.arguments[0]
 
 
 def _least_distances(stated: Iterable[Dependence]) -> Mapping[tuple[int, int], int]:

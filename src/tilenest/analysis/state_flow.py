@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
+from typing import ClassVar
 
 from tilenest.analysis.structure import trip_counts
 from tilenest.dialects import (
@@ -22,7 +23,11 @@ from tilenest.dialects import (
     Pipeline,
 )
 from tilenest.ir import (
+    Analysis,
+    Asker,
     Block,
+    Edit,
+    EditKind,
     Function,
     MemoryType,
     Operation,
@@ -54,18 +59,26 @@ class StateProblem:
 
 
 @record
-class MemoryStates:
+class MemoryStates(Analysis[Function, "MemoryStates"]):
     """The memory of every state, and the problems in the order of the program."""
+
+    NAME: ClassVar[str] = "memory states"
 
     memory_of: Mapping[Value, Value]
     problems: tuple[StateProblem, ...]
 
+    @classmethod
+    def compute(cls, subject: Function, _: Asker, /) -> MemoryStates:
+        walk = _Walk()
+        walk.region(subject.region, {})
+        return cls(walk.memory_of, tuple(walk.problems))
 
-def memory_states(function: Function) -> MemoryStates:
-    """Follow the states of one function."""
-    walk = _Walk()
-    walk.region(function.region, {})
-    return MemoryStates(walk.memory_of, tuple(walk.problems))
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        if edit.kind is EditKind.ATTRIBUTE:
+            # Loops that run at least once are known by their constants.
+            return edit.detail == "value"
+        return edit.kind not in (EditKind.LABEL, EditKind.FUNCTION)
 
 
 _Current = dict[Value, Value]

@@ -10,6 +10,22 @@ from collections.abc import Iterator
 from tilenest.dialects import Constant, MapReducePost, Nest, Parallel
 from tilenest.ir import Block, BlockArgument, Induction, Operation, OpResult, Value
 
+CONTRACTS = frozenset(
+    {
+        "contract",
+        "dependences",
+        "interval",
+        "ordering",
+        "repartition",
+        "sched",
+        "schedule",
+        "specs",
+        "spread",
+        "window",
+    }
+)
+"""The attributes that say how results come about and are held, and not where memory is touched."""
+
 
 def constant_of(value: Value) -> bool | int | float | None:
     """The number a value is known to be."""

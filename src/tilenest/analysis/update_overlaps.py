@@ -7,15 +7,14 @@ one function and that two instances lay over one element whenever the nest runs,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
-from tilenest.analysis.access_leaves import Leaves
-from tilenest.analysis.structure import constant_of, trip_counts
+from tilenest.analysis.composed_accesses import ComposedAccess, compose
+from tilenest.analysis.meetings import Relation, surely_meet
+from tilenest.analysis.structure import constant_of, is_defined_above, trip_counts
 from tilenest.dialects import BoundPatch, Parallel, YieldUpdates
-from tilenest.errors import ShapeError
-from tilenest.ir import TileType, Value
-from tilenest.layouts import Const, IndexExpr, Ranges, Sym, bounds, simplify
+from tilenest.ir import Value
 from tilenest.records import record
 
 _TRIED = 3
@@ -39,11 +38,15 @@ def update_overlap(end: YieldUpdates) -> UpdateOverlap | None:
     patches = [
         (place, bound) for place, bound in enumerate(end.bound()) if not bound.patch.conditional
     ]
+    windows = {
+        place: compose(end, bound.touch(owner.results[bound.patch.result]))
+        for place, bound in patches
+    }
     points = list(_points(owner))
     for place, one in patches:
         for other_place, other in patches:
             if _may_clash(one, other):
-                found = _meeting(owner, one, other, points)
+                found = _meeting(owner, windows[place], windows[other_place], points)
                 if found is not None:
                     return UpdateOverlap(place, other_place, found)
     return None
@@ -67,46 +70,16 @@ def _points(owner: Parallel) -> Iterator[_Point]:
 
 
 def _meeting(
-    owner: Parallel, one: BoundPatch, other: BoundPatch, points: list[_Point]
+    owner: Parallel, one: ComposedAccess, other: ComposedAccess, points: list[_Point]
 ) -> tuple[_Point, _Point] | None:
-    leaves = Leaves()
-    indices = owner.body.arguments[: owner.rank]
-    places = [leaves.formula(index) for index in indices]
-    ours = [leaves.formula(origin) for origin in one.origins]
-    theirs = [leaves.formula(origin) for origin in other.origins]
-    known: Ranges = dict(leaves.close().ranges)
-    shape = _extents(owner.results[one.patch.result], len(ours))
-    sizes = _extents(one.payload, len(ours)), _extents(other.payload, len(theirs))
     for x, y in product(points, repeat=2):
-        if x != y:
-            axes = zip(_at(ours, places, x), _at(theirs, places, y), *sizes, shape, strict=True)
-            if all(_meet(a, b, (m, n), extent, known) for a, b, m, n, extent in axes):
-                return x, y
+        relation = Relation(
+            lambda value: is_defined_above(value, owner), given=(_at(owner, x), _at(owner, y))
+        )
+        if x != y and surely_meet(one, other, relation):
+            return x, y
     return None
 
 
-def _at(origins: list[IndexExpr], places: list[IndexExpr], point: _Point) -> Iterator[IndexExpr]:
-    """The origins in one instance, over the leaves that are no index of the nest."""
-    chosen = dict(zip(places, point, strict=True))
-    for origin in origins:
-        symbols = [Sym(place) for place in range(max(origin.used_syms(), default=-1) + 1)]
-        yield origin.substitute((), [Const(chosen[s]) if s in chosen else s for s in symbols])
-
-
-def _meet(a: IndexExpr, b: IndexExpr, sizes: tuple[int, int], extent: int, known: Ranges) -> bool:
-    """Whether two windows surely share an element of an axis."""
-    found = bounds(a, known)
-    try:
-        apart = simplify(b - a, known)
-    except ShapeError:
-        # They are farther apart than numbers go.
-        return False
-    if found is None or not isinstance(apart, Const):
-        return False
-    first, last = max(0, apart.value), min(sizes[0], apart.value + sizes[1]) - 1
-    low, high = found
-    return first <= last and high + first < extent and low + last >= 0
-
-
-def _extents(value: Value, rank: int) -> tuple[int, ...]:
-    return value.type.shape if isinstance(value.type, TileType) else (1,) * rank
+def _at(owner: Parallel, point: _Point) -> Mapping[Value, int]:
+    return dict(zip(owner.body.arguments, point, strict=False))

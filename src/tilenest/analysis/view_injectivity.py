@@ -10,19 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilenest import layouts
 from tilenest.dialects import Remap
 from tilenest.ir import Value, ViewType
 from tilenest.layouts import (
     Answer,
     Constraint,
     DimRef,
-    Expressions,
     IndexExpr,
     IndexSet,
-    LayoutMap,
     Space,
     Sym,
-    is_injective,
     proven,
 )
 
@@ -33,10 +31,10 @@ def shows_elements_once(op: Remap) -> Answer:
     open_dims = {axis for axis, size in enumerate(sizes) if size not in (0, 1)}
     if 0 in sizes or _are_told_apart(op.map.results, open_dims):
         return proven("structure", "every dim follows from the coordinates")
-    return is_injective(remap_layout(op))
+    return layouts.is_injective(remap_layout(op))
 
 
-def remap_layout(op: Remap) -> LayoutMap:
+def remap_layout(op: Remap) -> layouts.LayoutMap:
     """The map of a view of a view, on the points that have an element."""
     names = {value: f"v{place:03}" for place, value in enumerate(_values(op))}
     domain = Space.box(*(_named(op.extent(axis), names) for axis in range(op.map.n_dims)))
@@ -55,7 +53,7 @@ def remap_layout(op: Remap) -> LayoutMap:
         return tuple(expression.substitute(dims, symbols) for expression in expressions)
 
     known = sorted({*extents, *extra})
-    layout = Expressions(domain, codomain, spelled(op.map.results, known), extra)
+    layout = layouts.Expressions(domain, codomain, spelled(op.map.results, known), extra)
     if not op.conditions:
         return layout
     of_set = sorted({*domain.symbols, *used})

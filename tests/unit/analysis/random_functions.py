@@ -12,7 +12,7 @@ import tilenest as tn
 from tests.random_programs import Writer, arguments, staged_kernel
 from tests.unit.ir.test_edits import Session
 from tilenest.ir import Function, Module, Rewriter
-from tilenest.machine import AVX2
+from tilenest.machine import AVX2, cpu_target
 from tilenest.passes import SCHEDULE_PASSES
 
 
@@ -30,7 +30,7 @@ def forms(seed: int) -> Iterator[Module]:
     yield module
     rewriter, form = Rewriter(), module.form
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2, rewriter)
+        step(module, cpu_target(AVX2), rewriter)
         if module.form != form:
             form = module.form
             yield module

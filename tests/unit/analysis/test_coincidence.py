@@ -129,6 +129,16 @@ def stored_by_some(X, Y):
 
 
 @tn.kernel
+def stored_in_some_rounds(X, Y):
+    n = tn.axis("n", 2)
+    for block in tn.parallel(N):
+        i = block.index()
+        x = X[i // 2 * 2, n]
+        for _ in block.serial(i % 2):
+            Y(i // 2 * 2, n).store(x)
+
+
+@tn.kernel
 def overlapping_views(X, Y):
     low, high = X.slice(0, 7), Y.slice(6, 6)
     for part in tn.parallel(2):
@@ -156,12 +166,42 @@ def interleaved_unevenly(X, Y):
         (transposed, 2),
         (whole_row_read, 2),
         (stored_by_some, 1),
+        (stored_in_some_rounds, 1),
     ],
 )
 def test_instances_that_may_meet(kernel: tn.Kernel, rank: int) -> None:
     hazard = coincidence_hazard(captured(kernel, rank))
     assert hazard is not None
     assert hazard.access.location is not None
+
+
+SLOTS = """
+module "candidate"
+dim %d0 "n" = 4
+
+func @main(%X: view<f32, [12], [1]>, %Y: view<f32, [12], [1]>) with (alias_groups = [0, 0]) {
+  %zero = scalar.constant 0 : index
+  %two = scalar.constant 2 : index
+  %three = scalar.constant 3 : index
+  %four = scalar.constant 4 : index
+  %one = scalar.constant 1 : index
+  exec.parallel(lower = [%zero], upper = [%three], step = [%one]) { |%i: index|
+    %back = scalar.apply "sub"(%two, %i) : index
+    %begin = scalar.apply "mul"(%i, %four) : index
+    %slots = array.partition(%X, [%zero]) : array<tile<f32, %d0>, 3>
+    %x = array.get(%slots, [SLOT]) : tile<f32, %d0>
+    tile.store(%Y, [%begin], %x, dims = [%d0])
+    exec.yield
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("slot", "is_apart"), [("%i", True), ("%back", False)])
+def test_slots_of_a_borrowed_array_are_read(slot: str, is_apart: bool) -> None:
+    (function,) = tn.parse(SLOTS.replace("SLOT", slot)).functions
+    assert (coincidence_hazard(function) is None) == is_apart
 
 
 def test_without_coinciding_arguments_there_is_nothing_to_ask() -> None:

@@ -14,6 +14,8 @@ import tilenest as tn
 from tilenest.analysis import (
     Distributions,
     distribution_facts,
+    enclosing_parallels,
+    held_by_each,
     lie_alike,
     panels,
     repartition_cost,
@@ -24,7 +26,7 @@ from tilenest.decisions import Decision
 from tilenest.dialects import Alloc, MapReducePost, Repartition, Spread, registry
 from tilenest.ir import BufType, Module, Rewriter, fresh, parse_module, print_module
 from tilenest.layouts import AffineMap, DimRef, IndexExpr
-from tilenest.machine import AVX512
+from tilenest.machine import AVX512, cpu_target
 from tilenest.passes import SCHEDULE_PASSES
 
 Point = tuple[int, ...]
@@ -132,13 +134,72 @@ def product_of(A, B, C):
         C((0, 0), (m, n)).store(c)
 
 
+@pytest.mark.parametrize("participants", [(), (3,), (2, 4)])
+@pytest.mark.parametrize("extents", [(4, 3), (5, 3)])
+def test_distributions_held_by_each_are_counted_for_each(
+    extents: Point, participants: Point
+) -> None:
+    spread = held_by_each(panels(extents, 0, 1, 4), participants)
+    assert all(fact.answer.is_proven for fact in distribution_facts(spread))
+    held = Counter((who, element) for who, _, element in holdings(spread))
+    holders = product(*map(range, participants))
+    assert held == Counter(product(holders, product(*map(range, extents))))
+    assert repartition_cost(whole(extents), spread) == (0, len(held))
+
+
+@tn.kernel
+def products_for_known_instances(A, B, C):
+    m, k, n = tn.axis("m", 100), tn.axis("k", 40), tn.axis("n", 70)
+    one, p, q = tn.axis("one", 1), tn.axis("p", 3), tn.axis("q", 2)
+    for root in tn.parallel(2):
+        a = A[(root.index() * 100, 0), (m, k)] * 2.0
+        for part in root.parallel(one, p, q):
+            column = part.index(p) * 140 + part.index(q) * 70
+            c = tn.mma(a, B[(0, column), (k, n)], tn.zeros((m, n), tn.float32))
+            C((root.index() * 100, column), (m, n)).store(c)
+
+
+@tn.kernel
+def products_for_counted_instances(A, B, C):
+    m, k, n = tn.axis("m", 100), tn.axis("k", 40), tn.axis("n", 70)
+    for root in tn.parallel(2):
+        a = A[(root.index() * 100, 0), (m, k)] * 2.0
+        for part in root.parallel(C.extent(1) // 70):
+            c = tn.mma(a, B[(0, part.index() * 70), (k, n)], tn.zeros((m, n), tn.float32))
+            C((root.index() * 100, part.index() * 70), (m, n)).store(c)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "participants"),
+    [(products_for_known_instances, (3, 2)), (products_for_counted_instances, ())],
+    ids=["known", "counted"],
+)
+def test_distributions_of_an_owners_tile_have_the_instances_inside_take_part(
+    kernel: tn.Kernel, participants: Point
+) -> None:
+    specs = [tn.spec(shape, tn.float32) for shape in ((200, 40), (40, 420), (200, 420))]
+    module = kernel.capture(*specs)
+    rewriter = Rewriter()
+    for _, step in SCHEDULE_PASSES:
+        step(module, cpu_target(AVX512), rewriter)
+    (function,) = module.functions
+    held = fresh(Distributions, function).held
+    works = [op for op in module.walk() if isinstance(op, MapReducePost)]
+    changes = [(op, op.repartition) for op in works if isinstance(op.repartition, Repartition)]
+    ((work, change),) = [(op, one) for op, one in changes if one.source == whole((100, 40))]
+    assert change.target.participants == participants
+    assert (change.moved, change.kept) == (0, 4000 * prod(participants))
+    around = sum(nest.rank for nest in enclosing_parallels(work))
+    assert held[work.outputs[0]].depth == around - len(participants)
+
+
 def scheduled() -> tuple[Module, list[Decision]]:
     specs = [tn.spec(shape, tn.float32) for shape in ((100, 40), (40, 70), (100, 70))]
     module = product_of.capture(*specs)
     decisions: list[Decision] = []
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        decisions += step(module, AVX512, rewriter)
+        decisions += step(module, cpu_target(AVX512), rewriter)
     return module, decisions
 
 

@@ -12,7 +12,6 @@ from tests.unit.analysis.random_accesses import N, RandomAccess, evaluated, rand
 from tilenest.analysis import (
     ComposedAccess,
     LayoutFacts,
-    accesses_of,
     compose,
     in_range,
     is_inside,
@@ -20,7 +19,7 @@ from tilenest.analysis import (
     reached,
     reaching,
 )
-from tilenest.analysis.instances_apart import apart_across
+from tilenest.analysis.meetings import apart_across
 from tilenest.dialects import MapReducePost, Nest, registry
 from tilenest.ir import Function, Value, fresh, parse_module
 from tilenest.layouts import Answer, point_set
@@ -45,14 +44,14 @@ def is_beyond(answer: Answer) -> bool:
 
 
 def composed(work: MapReducePost) -> ComposedAccess:
-    return compose(work, accesses_of(work)[0], thoroughly=True)
+    return compose(work, work.accesses()[0], thoroughly=True)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_layout_facts_answers_hold_at_every_event(seed: int) -> None:
     access = random_access(random.Random(seed))
     work = work_of(function_of(access))
-    answers = in_range(work, accesses_of(work)[0])
+    answers = in_range(work, work.accesses()[0])
     for axis, answer in enumerate(answers):
         stays = access.stays_in(axis)
         assert not answer.is_proven or stays, f"axis {axis}: {answer}"
@@ -65,7 +64,7 @@ def test_layout_facts_decide_nearly_everything() -> None:
     found: Counter[str] = Counter()
     for seed in SEEDS:
         work = work_of(function_of(random_access(random.Random(seed))))
-        found.update(answer.verdict.value for answer in in_range(work, accesses_of(work)[0]))
+        found.update(answer.verdict.value for answer in in_range(work, work.accesses()[0]))
     assert found["proven"] > 20
     assert found["disproven"] > 20
     assert found["unknown"] <= 0.05 * found.total()

@@ -20,9 +20,10 @@ from tilenest.analysis import (
 )
 from tilenest.driver import parse
 from tilenest.execution import check_apart, check_equation, failures
-from tilenest.ir import Function, fresh
+from tilenest.ir import Function, Rewriter, fresh
 from tilenest.layouts import Const, DimRef, Expressions, Space
 from tilenest.machine import AVX2, cpu_target
+from tilenest.passes import place, share_scratch
 from tilenest.records import replace
 
 CPU = cpu_target(AVX2)
@@ -87,9 +88,17 @@ func @kernel(%A: view<f32, [?], [1]>, %n: index, %k: f32) {{
 """
 
 
+def placed(text: str = PROGRAM) -> Function:
+    """The kernel, with its bufs where the compiler puts them."""
+    function, rewriter = parse(text).function("kernel"), Rewriter()
+    place(function, CPU, rewriter)
+    share_scratch(function, CPU, rewriter)
+    return function
+
+
 @pytest.fixture
 def function() -> Function:
-    return parse(PROGRAM).function("kernel")
+    return placed()
 
 
 def equations(function: Function, n: int = 2, workers: int = 2) -> MemoryEquations:
@@ -118,11 +127,11 @@ def test_memory_equations_name_instance_base_and_byte(function: Function) -> Non
     assert set(stored) == {
         (i, j, e) for i in range(3) for j in range(min(2 * i, 2)) for e in range(4)
     }
-    for (i, j, e), place in stored.items():
-        assert place.instance == (i % 2,)
-        assert (place.base, place.byte) == (64, 64 + (4 * j + e) * 4)
+    for (i, j, e), found_at in stored.items():
+        assert found_at.instance == (i % 2,)
+        assert (found_at.base, found_at.byte) == (64, 64 + (4 * j + e) * 4)
     outer = places(use_of(found, "outer", "load"))
-    assert {place.instance for place in outer.values()} == {()}
+    assert {at.instance for at in outer.values()} == {()}
     assert use_of(found, "outer", "load").equation.right.resource == "call"
 
 
@@ -140,10 +149,21 @@ def test_memory_equations_are_proven_for_every_use(function: Function) -> None:
     assert not failed
 
 
+def test_scratch_layout_keeps_bufs_apart_whose_base_is_open() -> None:
+    function = parse(PROGRAM).function("kernel")
+    found = equations(function)
+    assert {u.reason for u in found.undecided} >= {"%first is in no class of memory of the target"}
+    parallel = next(op for op in function.body.operations if op.NAME == "exec.parallel")
+    layout = fresh(ScratchLayout, function)
+    bases = {op.results[0].name: base for op, base in layout.bases.items()}
+    assert bases == {"outer": 0, "first": 0, "second": 64, "inner": 64 + 128}
+    assert layout.sizes[parallel] == 64 + 128 + 64
+
+
 def test_scratch_layout_reuses_the_bytes_of_blocks_that_are_left(function: Function) -> None:
     layout = fresh(ScratchLayout, function)
-    offsets = {op.results[0].name: offset for op, offset in layout.offsets.items()}
-    assert offsets == {"outer": 0, "first": 0, "second": 64, "inner": 64 + 128}
+    bases = {op.results[0].name: base for op, base in layout.bases.items()}
+    assert bases == {"outer": 0, "first": 0, "second": 64, "inner": 64 + 128}
     parallel = next(op for op in function.body.operations if op.NAME == "exec.parallel")
     assert layout.sizes == {None: 64, parallel: 64 + 128 + 64}
 
@@ -217,7 +237,7 @@ def test_strides_that_overlap_are_named(function: Function) -> None:
 def test_an_access_beyond_its_buf_is_named() -> None:
     """`%second` has room for five steps; here are instances that take six."""
     text = PROGRAM.replace("%six = scalar.constant 6", "%six = scalar.constant 8")
-    wider = parse(text).function("kernel")
+    wider = placed(text)
     use = use_of(equations(wider, n=9), "second", "store")
     failed = failures(check_equation(use.equation))
     assert failed[0].arrow == "access"
@@ -237,7 +257,7 @@ def test_a_scope_without_the_right_is_named(function: Function) -> None:
 
 def test_conditions_on_what_is_computed_count_both_ways() -> None:
     text = PROGRAM.replace('"lt"(%j, %n) : bool', '"lt"(%k, %k) : bool')
-    found = equations(parse(text).function("kernel"))
+    found = equations(placed(text))
     use = use_of(found, "second", "store")
     assert not use.is_exact
     assert {j for _, j, _ in places(use)} == {0, 1, 2, 3}
@@ -250,7 +270,7 @@ def test_domains_that_are_computed_are_reported() -> None:
         "    %count = buf.alloc : buf<index>\n    %m = buf.read(%count) : index\n"
         "    exec.serial(lower = [%zero], upper = [%m]",
     )
-    found = equations(parse(text).function("kernel"))
+    found = equations(placed(text))
     reasons = {undecided.reason for undecided in found.undecided}
     assert reasons == {"exec.serial: its domain is computed by the program"}
     names = {use.touch.memory.name for use in found.uses}

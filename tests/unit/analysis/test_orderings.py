@@ -31,6 +31,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap, Dim, DimRef
 from tilenest.records import replace
+from tilenest.verify import verify_module
 
 ORDERS = ("ascending", "descending")
 TIES = ("first", "last", "any")
@@ -103,6 +104,25 @@ def test_tn10_orderings_are_total_where_every_pair_is_ordered(
     if answer.total.is_proven:
         ranks = before.sum(axis=0)
         assert np.array_equal(np.argsort(ranks), by_numpy(values, order, ties, nan))
+
+
+@pytest.mark.parametrize("nan", ["first", "last"])
+@pytest.mark.parametrize("ties", ["first", "last"])
+@pytest.mark.parametrize("order", ["ascending", "descending"])
+def test_tn10_orderings_are_what_a_selected_position_keeps(order: str, ties: str, nan: str) -> None:
+    """Every field that a selection states is one that it is made by."""
+    contract = OrderingContract(ScalarType(float32), order, ties=ties, nan=nan, selected=1)
+
+    def kernel(X: Any, Y: Any) -> None:
+        row, n = tn.axis("row", 40), tn.axis("n", 16)
+        Y(0, row).store(tn.select_position(X[(0, 0), (row, n)], n, contract))
+
+    chance = random.Random(f"{order} {ties} {nan}")
+    specials = [0.0, -0.0, np.inf, -np.inf, 1.0, 1.0, -2.0]
+    rows = [chance.choices(specials + [np.nan] * (row % 3), k=16) for row in range(39)]
+    x, y = np.array([*rows, [np.nan] * 16], np.float32), np.full(40, -1, np.int64)
+    verify_module(run(kernel, x, y).module)
+    assert y.tolist() == [by_numpy(row, order, ties, nan)[0] for row in x]
 
 
 @pytest.mark.parametrize("find", [library.argmax, library.argmin], ids=["argmax", "argmin"])

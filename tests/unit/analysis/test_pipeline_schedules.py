@@ -13,17 +13,19 @@ from tilenest.analysis import (
     ASYNC_COPIES,
     ModuloSchedule,
     PipelineDependences,
+    PipelineSchedules,
+    StageSchedules,
+    Work,
+    WorkEstimates,
     carried_storage,
     pipeline_problem,
-    pipeline_schedule,
     schedule_record,
-    serial_schedule,
     stage_work,
 )
 from tilenest.capture import capture
 from tilenest.dialects import Load, Pipeline, PipelineSchedule, Serial, Store
 from tilenest.driver import parse
-from tilenest.ir import Module, Rewriter, float32, fresh, print_module
+from tilenest.ir import Module, On, Rewriter, float32, fresh, print_module
 from tilenest.machine import AVX2, Target, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, remap
 from tilenest.records import replace
@@ -120,14 +122,24 @@ def captured(
 def scheduled(
     kernel: Any, target: Target, window: int = 0, *, is_one_array: bool = False
 ) -> ModuloSchedule:
-    module, op = captured(kernel, window, is_one_array=is_one_array)
-    (function,) = module.functions
-    return pipeline_schedule(op, fresh(PipelineDependences, function).graphs[op], target)
+    _, op = captured(kernel, window, is_one_array=is_one_array)
+    return schedules_of(op, target).pipeline
+
+
+def schedules_of(op: Pipeline, target: Target) -> StageSchedules:
+    assert op.parent_function is not None
+    return fresh(PipelineSchedules, On(op.parent_function, target)).schedules[op]
+
+
+def work_of(op: Pipeline) -> tuple[Work, ...]:
+    assert op.parent_function is not None
+    times = fresh(WorkEstimates, op.parent_function).times
+    return stage_work(op, times, PLAIN.features)
 
 
 def test_pipeline_schedules_are_in_order_where_every_stage_holds_the_worker() -> None:
     found = scheduled(summed, PLAIN)
-    works = stage_work(captured(summed)[1], PLAIN.features)
+    works = work_of(captured(summed)[1])
     assert found.interval == sum(work.latency for work in works) == found.span
     assert found.in_flight == 1
     # The state is read while the next one is written; loads and squares have one place each.
@@ -195,7 +207,7 @@ def test_pipeline_schedules_pass_the_verifier_on_the_pipeline(kernel: Any) -> No
     module, op = captured(kernel)
     (function,) = module.functions
     graph = fresh(PipelineDependences, function).graphs[op]
-    found = pipeline_schedule(op, graph, COPYING)
+    found = schedules_of(op, COPYING).pipeline
     op.attributes["schedule"] = schedule_record(op, graph, found)
     assert not diagnose_module(module)
     again = parse(print_module(module))
@@ -215,7 +227,7 @@ def test_pipeline_schedules_pass_the_verifier_on_the_pipeline(kernel: Any) -> No
 def test_pipeline_schedules_stay_with_the_loop() -> None:
     module, op = captured(summed, window=2)
     rewriter = Rewriter()
-    decisions = [d for _, step in SCHEDULE_PASSES for d in step(module, AVX2, rewriter)]
+    decisions = [d for _, step in SCHEDULE_PASSES for d in step(module, cpu_target(AVX2), rewriter)]
     (loop,) = [op for op in module.walk() if isinstance(op, Serial)]
     found = loop.schedule
     assert isinstance(found, PipelineSchedule)
@@ -240,7 +252,8 @@ def test_pipeline_schedules_of_loops_end_each_iteration_first(kernel: Any, targe
     module, op = captured(kernel)
     (function,) = module.functions
     graph = fresh(PipelineDependences, function).graphs[op]
-    overlapping, found = (make(op, graph, target) for make in (pipeline_schedule, serial_schedule))
+    schedules = schedules_of(op, target)
+    overlapping, found = schedules.pipeline, schedules.loop
     assert found.in_flight == 1 and found.interval == found.span
     op.attributes["schedule"] = schedule_record(op, graph, found)
     assert not diagnose_module(module)
@@ -261,7 +274,7 @@ def test_tn15_carried_storage_is_what_iterations_read_and_write(
     module, _ = captured(kernel, window=2)
     rewriter, seen = Rewriter(), 0
     for _, step in SCHEDULE_PASSES:
-        list(step(module, AVX2, rewriter))
+        list(step(module, cpu_target(AVX2), rewriter))
         assert not diagnose_module(module)
         for loop in (op for op in module.walk() if isinstance(op, Serial)):
             assert isinstance(loop.schedule, PipelineSchedule)
@@ -278,7 +291,7 @@ def test_pipeline_schedules_go_with_the_iterations_they_time() -> None:
     module, _ = captured(summed)
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        list(step(module, AVX2, rewriter))
+        list(step(module, cpu_target(AVX2), rewriter))
     remap(module, "step").split("step", 2).apply()
     (loop,) = [op for op in module.walk() if isinstance(op, Serial)]
     assert loop.rank == 2 and loop.schedule is None
@@ -289,7 +302,7 @@ def test_pipeline_problems_have_one_wait_for_each_dependence() -> None:
     module, op = captured(summed)
     (function,) = module.functions
     graph = fresh(PipelineDependences, function).graphs[op]
-    work = stage_work(op, PLAIN.features)
+    work = work_of(op)
     problem = pipeline_problem(op, graph, work)
     in_order = len(op.regions) - 1
     assert len(problem.waits) == in_order + len(graph.dependences)

@@ -20,10 +20,10 @@ def pipeline(chance: random.Random, stages: int, window: int) -> tuple[Pipeline,
     program = Program(*[view(float32, 1)] * 3, F32)
     program.function.attributes["alias_groups"] = (0, 1, 2, 3)
     arrays, x = program.arguments[:3], program.arguments[3]
-    zero, one = program.constant(0), program.constant(1)
+    zero, one, trips = (program.constant(number) for number in (0, 1, 3))
     op = program.add(
         Pipeline(
-            lower=[zero], upper=[one], step=[one], window=window,
+            lower=[zero], upper=[trips], step=[one], window=window,
             regions=[blank(INDEX) for _ in range(stages)],
         )
     )  # fmt: skip

@@ -116,3 +116,30 @@ def test_tn08_overlaps_are_real_and_near_ones_are_found(seed: int) -> None:
         one, other = patches[found.first], patches[found.second]
         assert set(one.elements(found.instances[0])) & set(other.elements(found.instances[1]))
         assert found.instances[0] != found.instances[1]
+
+
+AT_AN_EXTREME = """
+module "candidate"
+
+func @main(%t: tile<f32, 4>, %x: f32) -> tile<f32, 4> {
+  %zero = scalar.constant 0 : index
+  %one = scalar.constant 1 : index
+  %two = scalar.constant 2 : index
+  %three = scalar.constant 3 : index
+  %u = exec.parallel(lower = [%zero], upper = [%two], step = [%one], initial = [%t])
+      : tile<f32, 4> { |%i: index, %entry: tile<f32, 4>|
+    %ahead = scalar.apply "mul"(%three, %i) : index
+    %back = scalar.apply "sub"(%two, %i) : index
+    %at = scalar.apply "maximum"(%ahead, %back) : index
+    exec.yield_updates(payloads = [%x], origins = [%at], patches = [#patch<result = 0>])
+  }
+  func.return(%u)
+}
+"""
+
+
+def test_tn08_what_differs_between_instances_is_no_one_number() -> None:
+    """The patches lie at 2 and at 3, and each instance has its own maximum."""
+    (function,) = parse_module(AT_AN_EXTREME, registry()).functions
+    (end,) = [op for op in function.walk() if isinstance(op, YieldUpdates)]
+    assert update_overlap(end) is None
