@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from tilenest.analysis import LayoutFacts
 from tilenest.dialects import MapReducePost
-from tilenest.ir import Fault, Rule, Subject, fresh
+from tilenest.ir import Fault, Rule, Subject
 
 
 def _in_range(subject: Subject) -> Iterator[Fault]:
@@ -19,7 +19,7 @@ def _in_range(subject: Subject) -> Iterator[Fault]:
     functions = dict.fromkeys(work.parent_function for work in subject.of(MapReducePost))
     for function in functions:
         assert function is not None, "work stands in a function"
-        for relied in fresh(LayoutFacts, function).obligations:
+        for relied in subject.analyses.get(LayoutFacts, function).obligations:
             if not relied.answer.is_proven:
                 what = f"{relied.touch.group} {relied.touch.position}"
                 yield Fault(

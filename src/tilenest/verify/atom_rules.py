@@ -11,7 +11,6 @@ well. Out: faults where an entry that one names is not proven for the step of th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from tilenest.analysis import atom_sites
 from tilenest.dialects import AtomCall, AtomChoice, MapReducePost
@@ -74,7 +73,6 @@ def _extents(type_: Type, n_dims: int) -> tuple[int, ...]:
     return (type_.lanes if isinstance(type_, VectorType) else 1,) * n_dims
 
 
-@lru_cache(maxsize=256)
 def _lie_alike(layout: AffineMap, wanted: AffineMap, extents: tuple[int, ...]) -> Answer:
     domain = Space.box(*extents)
     places = Space.box(*[max(extents, default=1)] * len(wanted.results), prefix="place")

@@ -1,14 +1,37 @@
-"""Rules `OP70` and `OP71`: atomic updates and synchronization.
+"""Rules `OP70` to `OP72`: atomic updates and synchronization.
 
-In: operations of the atomic dialect. Out: findings about operands, functions and dtypes, and about
-synchronizations that not every instance would reach.
+In: operations of the atomic dialect. Out: findings about operands, functions and dtypes, about
+updates of many elements where one is meant, and about synchronizations that not every instance
+would reach.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilenest.analysis import enclosing, nearest_parallel
-from tilenest.dialects import ATOMIC_FUNCTIONS, Atomic, CarryingNest, Reduce, Synchronize
-from tilenest.ir import TileType, Type, ViewType, describe_type
+from tilenest.dialects import (
+    ATOMIC_FUNCTIONS,
+    CANDIDATE,
+    AddressAtomic,
+    Atomic,
+    CarryingNest,
+    Reduce,
+    Synchronize,
+)
+from tilenest.ir import (
+    BOOL,
+    POINTER,
+    DType,
+    Fault,
+    Rule,
+    ScalarType,
+    Subject,
+    TileType,
+    Type,
+    ViewType,
+    describe_type,
+)
 from tilenest.layouts import Dim
 from tilenest.verify.expectations import (
     Findings,
@@ -63,15 +86,39 @@ def _operands(op: Atomic, view: ViewType, dims: tuple[Dim, ...]) -> Findings:
                 f"an operand is a {describe_type(value.type)}",
                 f"use a {view.dtype.text} that could be stored there",
             )
-    if (op.function == "compare_exchange") != (op.expected is not None):
-        yield "only compare_exchange expects a value", "give `expected` to it, and to no other"
     if op.mask is not None and not (is_bool(op.mask.type) and broadcasts_to(op.mask.type, dims)):
         yield f"the mask is a {describe_type(op.mask.type)}", "use a bool that broadcasts"
-    is_wrong = (op.function in _BITWISE and view.dtype.is_float) or (
-        op.function in _NUMERIC and view.dtype.is_bool
+    yield from _function(op, view.dtype)
+
+
+def _function(op: Atomic | AddressAtomic, dtype: DType) -> Findings:
+    if (op.function == "compare_exchange") != (op.expected is not None):
+        yield "only compare_exchange expects a value", "give `expected` to it, and to no other"
+    is_wrong = (op.function in _BITWISE and dtype.is_float) or (
+        op.function in _NUMERIC and dtype.is_bool
     )
     if is_wrong:
-        yield f"{op.function} has no meaning for {view.dtype.text}", "use another function"
+        yield f"{op.function} has no meaning for {dtype.text}", "use another function"
+
+
+def _single(subject: Subject) -> Iterator[Fault]:
+    for op in subject.of(Atomic):
+        if op.dims and subject.module.form != CANDIDATE:
+            yield Fault(op, "updates many elements", "update one after the other")
+
+
+def _address(op: AddressAtomic) -> Findings:
+    kind = op.value.type
+    if op.pointer.type is not POINTER or not isinstance(kind, ScalarType):
+        yield f"updates {describe_types(types_of(op.operands))}", "update a scalar at a pointer"
+        return
+    yield from expect_choice("the function", op.function, ATOMIC_FUNCTIONS)
+    yield from expect_types("results", types_of(op.results), [kind])
+    if op.mask is not None:
+        yield from expect_types("masks", [op.mask.type], [BOOL])
+    if op.expected is not None:
+        yield from expect_types("expected values", [op.expected.type], [kind])
+    yield from _function(op, kind.dtype)
 
 
 def _synchronize(op: Synchronize) -> Findings:
@@ -88,5 +135,7 @@ def _synchronize(op: Synchronize) -> Findings:
 
 ATOMIC_RULES = (
     op_rule("OP70", "atomic updates fit their view", Atomic, _atomic),
+    Rule("OP70b", "atomic updates of lifted work take one element", _single),
     op_rule("OP71", "all instances reach a synchronization", Synchronize, _synchronize),
+    op_rule("OP72", "atomic updates of memory take a scalar", AddressAtomic, _address),
 )

@@ -77,7 +77,7 @@ def _regions(op: Nest) -> Findings:
     assert isinstance(op, Parallel | CarryingNest)
     states = types_of(op.initial)
     yield from expect_types("results", types_of(op.results), states)
-    if isinstance(op, Pipeline):
+    if isinstance(op, Pipeline) or (isinstance(op, Reduce) and len(op.regions) == 2):
         yield from _stages(op)
         return
     wrong = list(expect_bodies(op, 1))
@@ -91,7 +91,7 @@ def _regions(op: Nest) -> Findings:
         yield from expect_region(op, 0, arguments, states, Yield)
 
 
-def _stages(op: Pipeline) -> Findings:
+def _stages(op: Pipeline | Reduce) -> Findings:
     wrong = list(expect_bodies(op, max(len(op.regions), 1)))
     yield from wrong
     if wrong:

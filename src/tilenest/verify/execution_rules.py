@@ -36,15 +36,16 @@ from tilenest.execution import (
     check_bindings,
     first_failure,
 )
-from tilenest.ir import Fault, Operation, Rule, Subject, fresh
-from tilenest.machine import CPU_ATOMS, CPU_SCOPES, LANGUAGE_SCOPES, OPEN_SCOPE
+from tilenest.ir import Fault, Operation, Rule, Subject
+from tilenest.machine import CPU_ATOMS, LANGUAGE_SCOPES, OPEN_SCOPE
+from tilenest.verify.targets import target_of
 
 _MOST_JUDGED = 256
 
 
 def scopes_of(subject: Subject) -> TargetScopes:
     """The scopes that a module may name: those of its target once it is planned."""
-    return LANGUAGE_SCOPES if subject.module.form == "candidate" else CPU_SCOPES
+    return LANGUAGE_SCOPES if subject.module.form == "candidate" else target_of(subject).scopes
 
 
 # TN03 ----------------------------------------------------------------------------------------
@@ -98,6 +99,7 @@ def _waiting(nests: tuple[Parallel, ...]) -> tuple[Observer, ...]:
     return (Observer("exec.sync", "convergence", PrefixCut(depth)),) if is_met else ()
 
 
+# Levels and scopes are values that no edit changes: after each pass the same few are asked about.
 @lru_cache(maxsize=_MOST_JUDGED)
 def _judged(
     structure: ExecStructure,
@@ -173,7 +175,7 @@ def _unproven(applied: AppliedRemap) -> RemapProblem | None:
 
 def _anchors(subject: Subject) -> Iterator[Fault]:
     structures = {
-        function: fresh(ExecutionStructure, function)
+        function: subject.analyses.get(ExecutionStructure, function)
         for function in subject.module.functions
         if any(op.attributes.get("place") is not None for op in function.walk())
     }

@@ -3,23 +3,29 @@
 In: functions with the attributes `guards` and `otherwise`, and for rule OP95 `alias_groups`. Out:
 faults where these do not fit the arguments, where guards contradict each other or leave open what
 the arguments' types and groups state as known, with a call that shows it; where an access assumes
-an alignment that no guard is about; and where nothing, or a function that could not take them, is
-named for the calls that guards turn away. A function without guards is called as its types say.
+an alignment that no guard is about, or code a feature of the machine that nobody states; and where
+nothing, or a function that could not take them, is named for the calls that guards turn away. A
+function without guards is called as its types say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilenest.analysis import GuardFacts, cover_calls, entry_guards
+from tilenest.analysis import GuardFacts, cover_calls, entry_guards, needed_features
 from tilenest.dialects import (
     AXIS_KINDS,
     GUARD_KINDS,
+    MACHINE,
     OTHERWISE,
+    SCHEDULED,
     AddressLoad,
     AddressStore,
+    Capability,
     Guard,
+    Launch,
     PassedArguments,
+    capabilities_of,
     guards_of,
     otherwise_of,
 )
@@ -32,15 +38,15 @@ from tilenest.ir import (
     Subject,
     VectorType,
     ViewType,
-    fresh,
 )
+from tilenest.verify.targets import target_of
 
 
 def _assumptions(subject: Subject) -> Iterator[Fault]:
     for function in subject.module.functions:
         if not _are_sound(function):
             continue
-        for fact in fresh(GuardFacts, function).unproven:
+        for fact in subject.analyses.get(GuardFacts, function).unproven:
             name = _argument_name(function, fact.assumption.argument)
             yield Fault(
                 None,
@@ -53,13 +59,13 @@ def _assumptions(subject: Subject) -> Iterator[Fault]:
 
 def _soundness(subject: Subject) -> Iterator[Fault]:
     for function in subject.module.functions:
-        if guards_of(function) is None:
+        if function.attributes.get("guards") is None:
             continue
         faults = list(_misplaced(function))
         for message in faults:
             fact = f"@{function.name} {message}"
             yield Fault(None, fact, "guard an argument that it has", function)
-        if not faults and fresh(GuardFacts, function).example is None:
+        if not faults and subject.analyses.get(GuardFacts, function).example is None:
             yield Fault(
                 None,
                 f"no call meets the guards of @{function.name}",
@@ -84,6 +90,43 @@ def _alignment(subject: Subject) -> Iterator[Fault]:
             )
 
 
+def _capabilities(subject: Subject) -> Iterator[Fault]:
+    """What planned code needs of the machine is stated where its calls are guarded, and the target
+    has what is stated."""
+    if subject.module.form not in (SCHEDULED, MACHINE):
+        return
+    bodies = {function.name: function for function in subject.module.functions}
+    for function in subject.module.functions:
+        if guards_of(function) is None:
+            continue
+        yield from _lacking(function, subject)
+        launched = [bodies[op.callee] for op in function.walk() if isinstance(op, Launch)]
+        operations = (op for code in (function, *launched) for op in code.walk())
+        missing = sorted(needed_features(operations) - capabilities_of(function))
+        if missing:
+            yield Fault(
+                None,
+                f"@{function.name} takes for granted that the machine has {', '.join(missing)}",
+                f"state {', '.join(map(_statement, missing))} among its guards",
+                function,
+            )
+
+
+def _lacking(function: Function, subject: Subject) -> Iterator[Fault]:
+    lacking = sorted(capabilities_of(function) - target_of(subject).features)
+    if lacking:
+        yield Fault(
+            None,
+            f"@{function.name} needs {', '.join(lacking)}, which the target lacks",
+            "plan it for this target",
+            function,
+        )
+
+
+def _statement(feature: str) -> str:
+    return f'#capability<feature = "{feature}">'
+
+
 def _are_sound(function: Function) -> bool:
     return guards_of(function) is not None and not any(_misplaced(function))
 
@@ -95,6 +138,8 @@ def _misplaced(function: Function) -> Iterator[str]:
         yield "has guards that are no list"
         return
     for guard in guards:
+        if isinstance(guard, Capability):
+            continue
         if not isinstance(guard, Guard):
             yield "has guards that are no #guard records"
         elif guard.kind not in GUARD_KINDS:
@@ -263,5 +308,6 @@ GUARD_RULES = (
     Rule("TN17", "guards imply what is assumed", _assumptions),
     Rule("TN17b", "guards can be met", _soundness),
     Rule("TN17c", "accesses assume the alignment of elements", _alignment),
+    Rule("TN17d", "code needs what its guards state of the machine", _capabilities),
     Rule("TN18", "calls that are turned away go on", _otherwise),
 )

@@ -18,6 +18,7 @@ from tilenest.verify.nest_rules import NEST_RULES
 from tilenest.verify.ordering_rules import ORDERING_RULES
 from tilenest.verify.pipeline_rules import PIPELINE_RULES
 from tilenest.verify.reduction_rules import REDUCTION_RULES
+from tilenest.verify.scratch_rules import SCRATCH_RULES
 from tilenest.verify.update_rules import ANCESTOR_RULES
 
 
@@ -97,7 +98,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         "TN11",
         "memory is of a class its target has",
         "The resource of a memory is a class of the target whose instances exist for its owner, "
-        "and that its accessors may reach with the operations they perform.",
+        "and that its accessors may reach with the operations they perform. Where its place is "
+        "decided, it is aligned and lies inside the class with all versions and padding.",
     ),
     Invariant(
         "TN12",
@@ -121,7 +123,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "TN15",
         "versions that live together do not share a place",
         "The ring of versions of a buffer is at least as long as its value lives; what a loop in "
-        "order updates has one version.",
+        "order updates has one version. Bufs that are held together share no byte.",
     ),
     Invariant(
         "TN16",
@@ -134,8 +136,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         "TN17",
         "guards imply what is assumed",
         "Every static extent, stride or coincidence that the code relies on follows from the "
-        "guards of its variant. No access relies on more alignment than the elements of an array "
-        "have.",
+        "guards of its variant, which state as well what it needs of the machine. No access relies "
+        "on more alignment than the elements of an array have.",
     ),
     Invariant(
         "TN18",
@@ -157,6 +159,7 @@ TN_RULES: tuple[Rule, ...] = tuple(
             *ORDERING_RULES,
             *ACCESS_RULES,
             *MEMORY_CLASS_RULES,
+            *SCRATCH_RULES,
             *OPERAND_RULES,
             *PIPELINE_RULES,
             *GUARD_RULES,

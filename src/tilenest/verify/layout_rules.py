@@ -8,14 +8,16 @@ TN01 is asked before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tilenest.analysis import (
     Distributions,
-    Held,
     distribution_facts,
+    enclosing_parallels,
     lie_alike,
+    owner_depth,
     repartition_cost,
+    trip_counts,
 )
 from tilenest.dialects import (
     Access,
@@ -31,7 +33,6 @@ from tilenest.dialects import (
 from tilenest.ir import (
     BufType,
     Fault,
-    Function,
     MemoryType,
     Operation,
     Rule,
@@ -40,7 +41,6 @@ from tilenest.ir import (
     Value,
     VectorType,
     ViewType,
-    fresh,
 )
 from tilenest.layouts import AffineMap
 from tilenest.records import record
@@ -213,14 +213,11 @@ def _coverage(subject: Subject) -> Iterator[Fault]:
 
 def _agreement(subject: Subject) -> Iterator[Fault]:
     """What is held differently from here on goes to storage that is held so."""
-    held: dict[Function, Mapping[Value, Held]] = {}
     for op in subject.of(MapReducePost):
         change, function = op.repartition, op.parent_function
         if not isinstance(change, Repartition) or not op.outputs or function is None:
             continue
-        if function not in held:
-            held[function] = fresh(Distributions, function).held
-        found = held[function].get(op.outputs[0])
+        found = subject.analyses.get(Distributions, function).held.get(op.outputs[0])
         if found is None:
             yield Fault(op, "a repartition goes to storage of the caller", "store what it holds")
         elif not (answer := lie_alike(found.spread, change.target)).is_proven:
@@ -228,6 +225,22 @@ def _agreement(subject: Subject) -> Iterator[Fault]:
                 op,
                 f"the target of a repartition is not how its buf is held: {answer}",
                 "give the buf the spread of the target",
+            )
+
+
+def _participants(subject: Subject) -> Iterator[Fault]:
+    """Who takes part are instances of the innermost parallel levels around."""
+    for op, what, spread in _spreads(subject):
+        assert isinstance(spread, Spread), "TN01 holds"
+        if owner_depth(op, spread) is None:
+            nests = reversed(list(enclosing_parallels(op)))
+            counts = [count for nest in nests for count in trip_counts(nest)]
+            levels = ", ".join("?" if count is None else str(count) for count in counts)
+            yield Fault(
+                op,
+                f"{what} is of {spread.participants} participants, and the parallel levels around "
+                f"have ({levels}) instances",
+                "name the extents of the innermost levels that hold a part each",
             )
 
 
@@ -254,4 +267,5 @@ MAPS_MEET = Rule("TN01", "maps go from and to what they map", _meeting)
 DISTRIBUTION_RULES = (
     Rule("TN07", "distributed values are held exactly", _coverage),
     Rule("TN07b", "results lie as their storage is held", _agreement),
+    Rule("TN07c", "participants are instances of the nests around", _participants),
 )

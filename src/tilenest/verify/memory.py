@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tilenest.analysis import StateFault, layout_problem, memory_states
+from tilenest.analysis import MemoryStates, StateFault, layout_problem
 from tilenest.dialects import (
-    RESOURCES,
     CarryingNest,
     If,
     MemoryAllocate,
@@ -33,7 +32,6 @@ from tilenest.layouts import AffineMap
 from tilenest.verify.expectations import (
     Findings,
     describe_types,
-    expect_choice,
     expect_types,
     op_rule,
     types_of,
@@ -47,7 +45,6 @@ def _allocate(op: MemoryAllocate) -> Findings:
     if len(types) != 2 or not isinstance(types[0], MemoryType) or types[1] is not STATE:
         yield f"gives {describe_types(types)}", "give a memory and its first state"
         return
-    yield from expect_choice("`resource`", op.resource, RESOURCES)
     if op.layout is None:
         if op.storage:
             yield f"has the storage {op.storage} and no layout", "give both, or neither"
@@ -94,7 +91,7 @@ def _states(*faults: StateFault) -> Callable[[Subject], Iterator[Fault]]:
             assert function is not None
             if not all(map(_hands_on, function.walk())):
                 continue
-            for problem in memory_states(function).problems:
+            for problem in subject.analyses.get(MemoryStates, function).problems:
                 if problem.fault in faults:
                     yield Fault(
                         problem.operation, problem.fault.value, _STATE_REMEDIES[problem.fault]

@@ -12,32 +12,32 @@ from collections.abc import Iterator
 from math import prod
 
 from tilenest.analysis import (
-    Touch,
+    enclosing_parallels,
     is_defined_above,
     nearest_parallel,
-    touches_of,
+    nested_equation,
     trip_counts,
 )
 from tilenest.dialects import Alloc, Parallel
-from tilenest.ir import BufType, Fault, Operation, Rule, Subject, Value
-from tilenest.machine import CPU_RESOURCES, CPU_SCOPES, DEVICE, OPEN_SCOPE, WORKER, ResourceClass
+from tilenest.execution import check_instances, failures
+from tilenest.ir import BufType, Fault, Operation, Rule, Subject, Touch, Value
+from tilenest.machine import OPEN_SCOPE, ResourceClass, Target
+from tilenest.verify.targets import target_of
 
 _OPEN = "auto"
-_ACCESSOR = WORKER
-"""All code of the CPU is run by workers; what is inside of one runs there, one after the other."""
 
 
 def _placed(subject: Subject) -> Iterator[tuple[Alloc, ResourceClass | None]]:
-    classes = {resource.name: resource for resource in CPU_RESOURCES}
+    classes = {resource.name: resource for resource in target_of(subject).resources}
     for op in subject.of(Alloc):
         if op.resource != _OPEN:
             yield op, classes.get(op.resource)
 
 
-def _scope_of_owner(op: Operation) -> str:
+def _scope_of_owner(op: Operation, target: Target) -> str:
     """The scope of the owner's instances."""
     owner = nearest_parallel(op)
-    return DEVICE if owner is None else owner.scope
+    return target.outermost if owner is None else owner.scope
 
 
 def _users(op: Alloc) -> list[Operation]:
@@ -48,7 +48,8 @@ def _users(op: Alloc) -> list[Operation]:
 
 
 def _classes(subject: Subject) -> Iterator[Fault]:
-    names = ", ".join(resource.name for resource in CPU_RESOURCES)
+    target = target_of(subject)
+    names = ", ".join(resource.name for resource in target.resources)
     for op, resource in _placed(subject):
         if resource is None:
             yield Fault(
@@ -57,33 +58,23 @@ def _classes(subject: Subject) -> Iterator[Fault]:
                 f"use one of {names}",
             )
             continue
-        yield from _owner(op, resource)
-        yield from _operations(op, resource)
+        scope = _scope_of_owner(op, target)
+        reason = None if scope == OPEN_SCOPE else target.ownership_problem(resource, scope)
+        if reason is not None:
+            remedy = "make it where one instance of the class belongs to one owner"
+            yield Fault(op, reason, remedy)
+        yield from _operations(op, resource, target)
 
 
-def _owner(op: Alloc, resource: ResourceClass) -> Iterator[Fault]:
-    """An owner has instances of the class for itself; owners inside of one worker take turns."""
-    scope = _scope_of_owner(op)
-    if scope == OPEN_SCOPE or resource.topology == _ACCESSOR:
-        return
-    if not CPU_SCOPES.is_within(resource.topology, scope):
-        yield Fault(
-            op,
-            f"each {scope} owns one, and {resource.name!r} has one instance for all of a "
-            f"{resource.topology}",
-            "make it where one instance of the class belongs to one owner",
-        )
-
-
-def _operations(op: Alloc, resource: ResourceClass) -> Iterator[Fault]:
+def _operations(op: Alloc, resource: ResourceClass, target: Target) -> Iterator[Fault]:
     done = {
         touch.operation
         for user in _users(op)
-        for touch in touches_of(user)
+        for touch in user.accesses()
         if touch.memory is op.result
     }
     for operation in sorted({"allocate", *done}):
-        reason = resource.refusal(_ACCESSOR, operation)
+        reason = resource.refusal(target.accessor, operation)
         if reason is not None:
             yield Fault(op, reason, "use a class of memory in which this can be done")
 
@@ -92,19 +83,36 @@ def _operations(op: Alloc, resource: ResourceClass) -> Iterator[Fault]:
 
 
 def _visible(subject: Subject) -> Iterator[Fault]:
+    target = target_of(subject)
     for op, resource in _placed(subject):
         owner = nearest_parallel(op)
-        scope = _scope_of_owner(op)
-        if resource is None or scope in (OPEN_SCOPE, resource.topology):
+        if resource is None or (owner is not None and owner.scope == OPEN_SCOPE):
             continue
         for user in _users(op):
-            if nearest_parallel(user) is not owner:
+            reason = (
+                None if nearest_parallel(user) is owner else _hidden(op, user, resource, target)
+            )
+            if reason is not None:
+                scope = _scope_of_owner(op, target)
                 yield Fault(
                     user,
-                    f"runs in a nest inside of the owner's, and %{op.result.name or '_'} in "
-                    f"{resource.name!r} is visible to one {resource.topology} alone",
+                    f"runs in a nest inside of the owner of %{op.result.name or '_'}: {reason}",
                     f"use memory of which each {scope} has one instance",
                 )
+
+
+def _hidden(op: Alloc, user: Operation, resource: ResourceClass, target: Target) -> str | None:
+    """Why a user in a nest inside of the owner does not see its memory: not all that it runs is in
+    the unit that has the instance, or nothing shows there what others stored."""
+    nests = tuple(enclosing_parallels(user))[::-1]
+    known = target.scopes.names
+    if any(nest.scope not in known for nest in nests):
+        return None
+    failed = failures(check_instances(nested_equation(op, nests, target)))
+    if failed:
+        what = f"memory in {resource.name!r} is visible to one {resource.topology} alone"
+        return f"{what}: {failed[0].answer}"
+    return target.order_problem(resource)
 
 
 def _in_between(subject: Subject) -> Iterator[Fault]:
@@ -116,7 +124,7 @@ def _in_between(subject: Subject) -> Iterator[Fault]:
         touched = [
             (op, touch)
             for op in nest.walk()
-            for touch in touches_of(op)
+            for touch in op.accesses()
             if isinstance(touch.memory.type, BufType) and _is_common(touch, nest)
         ]
         stored = {_element(touch) for _, touch in touched if touch.operation == "store"}
@@ -130,13 +138,13 @@ def _in_between(subject: Subject) -> Iterator[Fault]:
                 )
 
 
-def _is_common(touch: Touch, nest: Parallel) -> bool:
+def _is_common(touch: Touch[Value], nest: Parallel) -> bool:
     """Whether all instances touch the same elements of memory that is none of theirs."""
     return all(is_defined_above(value, nest) for value in (touch.memory, *touch.symbols))
 
 
-def _element(touch: Touch) -> tuple[Value, object, tuple[Value, ...]]:
-    return touch.memory, touch.access.map, touch.symbols
+def _element(touch: Touch[Value]) -> tuple[Value, object, tuple[Value, ...]]:
+    return touch.memory, touch.map, touch.symbols
 
 
 MEMORY_CLASS_RULES = (

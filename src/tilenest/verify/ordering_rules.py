@@ -21,6 +21,7 @@ from tilenest.dialects import (
     Reduce,
 )
 from tilenest.ir import (
+    Asker,
     DType,
     Fault,
     Operation,
@@ -29,7 +30,6 @@ from tilenest.ir import (
     TileType,
     Value,
     describe_type,
-    fresh,
 )
 from tilenest.verify.expectations import Findings, expect_choice, is_bool, type_is_over
 
@@ -55,7 +55,7 @@ def _orders(subject: Subject) -> Iterator[Fault]:
                 yield Fault(op, "`ordering` is no contract", "use an #ordering_contract")
     for op, contract in _ordered(subject):
         choices = list(_choices(contract))
-        for message, remedy in choices or _order(op, contract):
+        for message, remedy in choices or _order(op, contract, subject.analyses):
             yield Fault(op, message, remedy)
 
 
@@ -66,11 +66,11 @@ def _choices(contract: OrderingContract) -> Findings:
     yield from expect_choice("`padding`", contract.padding, PADDINGS)
 
 
-def _order(op: Operation, contract: OrderingContract) -> Findings:
+def _order(op: Operation, contract: OrderingContract, ask: Asker) -> Findings:
     dtype = contract.element.dtype
     if isinstance(op, Call):
         yield from _elements(op, contract)
-    answer = fresh(Orderings, op)
+    answer = ask.get(Orderings, op)
     assert answer is not None
     # Equal integers are the same, so without positions nobody sees which one came first.
     is_unseen = contract.ties == "any" and not dtype.is_float and not _positions(op)
@@ -106,7 +106,7 @@ def _permutations(subject: Subject) -> Iterator[Fault]:
         findings = [*_places(contract, extent), *_holding(op, extent)]
         if isinstance(op, Reduce):
             findings += _meeting(op, contract)
-        for message, remedy in findings or _stated(op, contract):
+        for message, remedy in findings or _stated(op, contract, subject.analyses):
             yield Fault(op, message, remedy)
 
 
@@ -153,8 +153,8 @@ def _meeting(op: Reduce, contract: OrderingContract) -> Findings:
         )
 
 
-def _stated(op: Operation, contract: OrderingContract) -> Findings:
-    answer = fresh(Orderings, op)
+def _stated(op: Operation, contract: OrderingContract, ask: Asker) -> Findings:
+    answer = ask.get(Orderings, op)
     assert answer is not None
     if contract.permutation is not None and not answer.permutation.is_proven:
         yield (
@@ -169,10 +169,11 @@ def _stated(op: Operation, contract: OrderingContract) -> Findings:
 def _scans(subject: Subject) -> Iterator[Fault]:
     for op, contract in _ordered(subject):
         if not any(_choices(contract)):
-            yield from (Fault(op, *finding) for finding in _scan(op, contract))
+            findings = _scan(op, contract, subject.analyses)
+            yield from (Fault(op, *finding) for finding in findings)
 
 
-def _scan(op: Operation, contract: OrderingContract) -> Findings:
+def _scan(op: Operation, contract: OrderingContract, ask: Asker) -> Findings:
     combining = contract.reduction
     if contract.order != "source":
         if combining is not None:
@@ -185,7 +186,7 @@ def _scan(op: Operation, contract: OrderingContract) -> Findings:
     elif combining.policy == "unordered_tree":
         yield "a scan permutes its contributions", "use ordered_tree, or a fold"
     elif combining.is_tree:
-        answer = fresh(Orderings, op)
+        answer = ask.get(Orderings, op)
         assert answer is not None
         if not answer.blocks.is_legal:
             reason = answer.blocks.reason

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from tilenest.analysis import (
     Need,
+    PipelineDependences,
     Wait,
     carried_storage,
     handed_values,
     late_waits,
     live_length,
-    stage_graph,
     stage_storage,
     unkept_dependences,
 )
@@ -111,7 +111,9 @@ def _timely(subject: Subject) -> Iterator[Fault]:
     for op, schedule in _schedules(subject):
         kept = schedule.dependences
         if isinstance(op, Pipeline):
-            kept = tuple(dict.fromkeys((*kept, *stage_graph(op).dependences)))
+            assert op.parent_function is not None, "pipelines stand in functions"
+            graphs = subject.analyses.get(PipelineDependences, op.parent_function).graphs
+            kept = tuple(dict.fromkeys((*kept, *graphs[op].dependences)))
         for message in _late(schedule, kept):
             yield Fault(op, message, "begin the consumer later, or iterations further apart")
         yield from (Fault(op, *finding) for finding in _pace(op, schedule))

@@ -1,7 +1,8 @@
 """All rules together: structure, what each op demands, the grammar of the form, the invariants.
 
-In: a module. Out: nothing, or a `VerifyError` that shows the first violation in the text. Rules
-assume what earlier steps hold (that maps meet is such a step), so they are asked only when it does.
+In: a module, and the target it is for. Out: nothing, or a `VerifyError` that shows the first
+violation in the text. Rules assume what earlier steps hold (that maps meet is such a step), so they
+are asked only when it does.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.ir import STRUCTURE_RULES, Diagnostic, Module, Rule, Subject, check, verify
+from tilenest.machine import Target
 from tilenest.verify.arrays import ARRAY_RULES
 from tilenest.verify.atomics import ATOMIC_RULES
 from tilenest.verify.atoms import ATOM_RULES
@@ -56,16 +58,18 @@ RULE_STEPS = (
 """The rules in steps, each asked where the ones before it find nothing."""
 
 
-def verify_module(module: Module) -> None:
+def verify_module(module: Module, target: Target | None = None) -> None:
     """Raise a `VerifyError` when the module breaks a rule."""
-    subject = Subject(module)
+    subject = Subject(module, target)
     for rules in RULE_STEPS:
         check(subject, rules)
 
 
 def diagnose_module(
-    module: Module, steps: Sequence[Sequence[Rule]] = RULE_STEPS
+    module: Module,
+    steps: Sequence[Sequence[Rule]] = RULE_STEPS,
+    target: Target | None = None,
 ) -> list[Diagnostic]:
     """Every violation of the first step that is not passed."""
-    subject = Subject(module)
+    subject = Subject(module, target)
     return next((found for rules in steps if (found := verify(subject, rules))), [])

@@ -14,7 +14,6 @@ from math import copysign
 from tilenest.analysis import Reductions, Regrouping, StateAnswer, lacking_merges
 from tilenest.dialects import (
     MERGES,
-    NAN_RULES,
     ORIENTATIONS,
     PROVENANCES,
     SCALAR_FUNCTIONS,
@@ -36,7 +35,14 @@ from tilenest.ir import (
     describe_type,
     fresh,
 )
-from tilenest.verify.expectations import Findings, describe_types, expect_choice, op_rule, types_of
+from tilenest.verify.expectations import (
+    Findings,
+    describe_types,
+    exits,
+    expect_choice,
+    op_rule,
+    types_of,
+)
 from tilenest.verify.schedules import folded_dims, outer_loop, overhanging
 
 # Contracts -------------------------------------------------------------------------------------
@@ -45,7 +51,7 @@ from tilenest.verify.schedules import folded_dims, outer_loop, overhanging
 def _laws(subject: Subject) -> Iterator[Fault]:
     for nest in subject.of(Reduce):
         states = types_of(nest.initial)
-        findings = list(_contract(nest.contract, states, subject.module))
+        findings = [*_contract(nest.contract, states, subject.module), *_lift(nest, states)]
         yield from (Fault(nest, *finding) for finding in findings or _tree(nest))
     for op in subject.of(MapReducePost):
         for place, seed in zip(op.folded_results, op.seeds, strict=True):
@@ -63,7 +69,6 @@ def _laws(subject: Subject) -> Iterator[Fault]:
 
 def _contract(contract: ReductionContract, states: Sequence[Type], module: Module) -> Findings:
     yield from expect_choice("`orientation`", contract.orientation, ORIENTATIONS)
-    yield from expect_choice("`nan`", contract.nan, NAN_RULES)
     yield from expect_choice("`provenance`", contract.provenance, PROVENANCES)
     if not contract.laws:
         return
@@ -73,16 +78,11 @@ def _contract(contract: ReductionContract, states: Sequence[Type], module: Modul
             "give every state its law, or none any",
         )
         return
-    if contract.nan == "ignore" and any(law.merge in MERGES for law in contract.laws):
-        yield "ignores NaN, which its merge hands on", 'say nan = "propagate"'
     for law, state in zip(contract.laws, states, strict=True):
         if law.merge is not None and not law.merge.startswith("@"):
             yield from _scalar_law(law, state)
-    for lift in sorted({law.lift for law in contract.laws if law.lift is not None}):
-        yield from _signature("lift", lift, None, states, module)
-    functions = {law.merge for law in contract.laws if (law.merge or "").startswith("@")}
-    if functions:
-        yield from _function_law(contract, functions, states, module)
+    if contract.functions:
+        yield from _function_law(contract, states, module)
 
 
 def _scalar_law(law: StateLaw, state: Type) -> Findings:
@@ -106,51 +106,61 @@ def _scalar_law(law: StateLaw, state: Type) -> Findings:
 def _is_identity(number: bool | float, merge: str, dtype: DType) -> bool:
     """0 adds to -0 as 0, so of the zeros only -0 leaves every float as it is."""
     known = identity_of(merge, dtype)
+    if known != known:
+        return number != number
     is_zero = dtype.is_float and known == 0
     return number == known and not (is_zero and copysign(1, number) != copysign(1, known))
 
 
-def _function_law(
-    contract: ReductionContract, names: set[str | None], states: Sequence[Type], module: Module
-) -> Findings:
+def _function_law(contract: ReductionContract, states: Sequence[Type], module: Module) -> Findings:
     """A function of the module from both sides' states to those of both together."""
     if contract.provenance != "trusted":
         yield (
             f"{contract.provenance} laws name a function, which no body proves",
             'say provenance = "trusted", or name a scalar function',
         )
-    if len(names) != 1 or any(law.merge not in names for law in contract.laws):
+    if len({law.merge for law in contract.laws}) != 1:
         yield "its states merge by several functions", "merge all states by one function"
         return
-    (name,) = names
-    assert name is not None
-    yield from _signature("merge", name, [*states, *states], states, module)
-    if any(law.identity is None for law in contract.laws):
-        yield f"{name} has no identity", "say what partial states start from"
+    (name,) = contract.functions
+    yield from _signature(name, states, module)
 
 
-def _signature(
-    role: str,
-    symbol: str,
-    arguments: Sequence[Type] | None,
-    results: Sequence[Type],
-    module: Module,
-) -> Findings:
-    found = [f for f in module.functions if symbol == f"@{f.name}"]
-    if not found:
-        yield f"no function {symbol} is in the module", f"define the {role}"
+def _lift(nest: Reduce, states: Sequence[Type]) -> Findings:
+    """What partial states start from: a state is lifted from elements alone."""
+    functions = nest.contract.functions
+    if nest.lift is None:
+        if functions and any(law.identity is None for law in nest.contract.laws):
+            yield (
+                f"@{min(functions)} has no identity, and nothing lifts a contribution",
+                "say what partial states start from, or give the nest a lift",
+            )
         return
-    (function,) = found
-    taken = types_of(function.region.block.arguments)
-    if arguments is not None and taken != list(arguments):
+    lifted = types_of(exits(nest.regions[0])[0].operands)
+    if lifted != list(states):
         yield (
-            f"the {role} {symbol} takes {describe_types(taken)}",
-            f"take both sides' states, {describe_types(arguments)}",
+            f"the lift gives {describe_types(lifted)}",
+            f"give the states of one contribution, {describe_types(states)}",
         )
-    if list(function.result_types) != list(results):
+    if any(argument.has_uses for argument in nest.lift.arguments[nest.rank :]):
+        yield "the lift uses the states before", "lift the elements of a contribution alone"
+
+
+def _signature(name: str, states: Sequence[Type], module: Module) -> Findings:
+    function = next((f for f in module.functions if f.name == name), None)
+    if function is None:
+        yield f"no function @{name} is in the module", "define the merge"
+        return
+    taken, wanted = types_of(function.region.block.arguments), [*states, *states]
+    if taken != wanted:
         yield (
-            f"the {role} {symbol} returns {describe_types(function.result_types)}",
-            f"return the states, {describe_types(results)}",
+            f"the merge @{name} takes {describe_types(taken)}",
+            f"take both sides' states, {describe_types(wanted)}",
+        )
+    if list(function.result_types) != list(states):
+        yield (
+            f"the merge @{name} returns {describe_types(function.result_types)}",
+            f"return the states, {describe_types(states)}",
         )
 
 

@@ -1,4 +1,4 @@
-"""Rules `OP40` to `OP43`: what the nest builder takes.
+"""Rules `OP40` to `OP44`: what the nest builder takes.
 
 In: scheduled map_reduce_posts that `OP17` to `OP21` accept. Out: findings about the order and the
 sizes of loops. What a schedule may do to the contributions of a cell is `TN09b` and `TN09c`.
@@ -7,14 +7,17 @@ sizes of loops. What a schedule may do to the contributions of a cell is `TN09b`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 
 from tilenest.dialects import Loop, MapReducePost, Sched
-from tilenest.ir import Rule
+from tilenest.ir import MOST_LANES, Rule
 from tilenest.verify.expectations import Findings, op_rule
 from tilenest.verify.tensors import sound_schedule
 
 ScheduleCheck = Callable[[MapReducePost, Sequence[Loop]], Findings]
 COPIES = ("unrolled", "vector")
+MOST_BODIES = 4096
+"""Code does not grow with tiles; this is far more than registers hold."""
 
 
 def _schedule_rule(id_: str, title: str, check: ScheduleCheck) -> Rule:
@@ -113,11 +116,30 @@ def _squares(op: MapReducePost, loops: Sequence[Loop]) -> Findings:
         )
 
 
+def _size(_: MapReducePost, loops: Sequence[Loop]) -> Findings:
+    for loop in loops:
+        if loop.policy == "vector" and loop.step > MOST_LANES:
+            yield f"a vector loop has {loop.step} lanes", f"use at most {MOST_LANES}"
+    bodies = prod(_times_written(loops, position) for position in range(len(loops)))
+    if bodies > MOST_BODIES:
+        yield f"its body is written out {bodies} times", f"unroll to at most {MOST_BODIES} copies"
+
+
+def _times_written(loops: Sequence[Loop], position: int) -> int:
+    """How often a loop makes what is inside it stand in the code: once a copy, or once for every
+    step in which the rest of its dim is done."""
+    loop, outer = loops[position], outer_loop(loops, position)
+    if loop.policy in COPIES and outer is not None:
+        return max(1, outer.step // loop.step)
+    return len({later.step for later in loops[position:] if later.dim == loop.dim})
+
+
 _CHECKS: tuple[tuple[str, str, ScheduleCheck], ...] = (
     ("OP40", "kept dims are tiled outside the fold", _cells),
     ("OP41", "copies divide the step outside", _division),
     ("OP42", "one loop runs along lanes", _lanes),
     ("OP43", "squares are transposed innermost", _squares),
+    ("OP44", "a nest is written out a bounded number of times", _size),
 )
 SCHEDULE_RULES = tuple(_schedule_rule(*row) for row in _CHECKS)
 

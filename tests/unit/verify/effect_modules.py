@@ -102,7 +102,36 @@ func @main(%A: view<i32, [?, ?], [?, ?]>, %F: view<f32, [?], [?]>, %v: i32, %x: 
 }
 """
 
-GOOD_EFFECTS = {"views": VIEWS, "memory": MEMORY, "atomics": ATOMICS}
+UPDATES = """
+module "scheduled"
+dim %d0 "m" = 4
+
+func @main(%F: view<f32, [?], [?]>, %x: f32, %p: bool) {
+  %c0 = scalar.constant 0 : index
+  tile.atomic "maximum"(%F, [%c0], %x)
+  tile.atomic "add"(%F, [%c0], %x, mask = %p)
+  func.return
+}
+"""
+
+ADDRESSES = """
+module "machine"
+
+func @main(%A: ptr, %v: i32, %x: f32, %p: bool, %scratch: ptr) {
+  %a = address.atomic "add"(%A, %v, mask = %p) : i32
+  %b = address.atomic "exchange"(%A, %x) : f32
+  %c = address.atomic "compare_exchange"(%A, %v, expected = %a) : i32
+  func.return
+}
+"""
+
+GOOD_EFFECTS = {
+    "views": VIEWS,
+    "memory": MEMORY,
+    "atomics": ATOMICS,
+    "single updates": UPDATES,
+    "addresses": ADDRESSES,
+}
 
 EFFECT_CHANGES = [
     ("OP60", "views", "%T = view.remap(%A,", "%T = view.remap(%x,"),
@@ -124,7 +153,6 @@ EFFECT_CHANGES = [
     ("OP62", "views", "view.stride(%T, axis = 0)", "view.stride(%uneven, axis = 0)"),
     ("OP63", "memory", "%e0 = memory.allocate : (memory<f32>, state)",
      "%e0 = memory.allocate : (memory<f32>, f32)"),
-    ("OP63", "memory", 'resource = "shared"', 'resource = "fast"'),
     ("OP63", "memory", "(layout = (d0, d1) -> (d1 * 5 + d0), storage = [30])", "(storage = [30])"),
     ("TN01", "memory", "storage = [30]", "storage = [5, 6]"),
     ("OP63", "memory", "(d1 * 5 + d0), storage = [30]", "(d1 * 5 + d0), storage = [-1]"),
@@ -164,6 +192,15 @@ EFFECT_CHANGES = [
     ("OP70", "atomics", '"check"', '"maybe"'),
     ("OP70", "atomics", "dims = [%d0, 3@0]) : tile<i32, %d0, 3>", "dims = [%d0]) : tile<i32, %d0>"),
     ("OP70", "atomics", "dims = [%d0, 3@0]) : tile", "dims = [%d0, %d0]) : tile"),
+    ("OP70b", "single updates", "%x)", "%x, dims = [%d0])"),
+    ("OP70b", "single updates", "mask = %p", "mask = %p, dims = [%d0]"),
+    ("OP72", "addresses", '"add"', '"subtract"'),
+    ("OP72", "addresses", '"exchange"', '"or"'),
+    ("OP72", "addresses", "(%A, %x) : f32", "(%A, %x) : i32"),
+    ("OP72", "addresses", "(%A, %x)", "(%v, %x)"),
+    ("OP72", "addresses", "mask = %p", "mask = %v"),
+    ("OP72", "addresses", "expected = %a", "expected = %x"),
+    ("OP72", "addresses", ", expected = %a", ""),
     ("OP71", "atomics", "exec.if(%p) {\n", "exec.if(%p) {\n      exec.sync\n"),
     ("OP71", "atomics", "exec.serial(lower", "exec.reduce(lower"),
 ]  # fmt: skip

@@ -8,7 +8,7 @@ import tilenest as tn
 from tests.invariants.corpus import examples
 from tilenest.dialects import MapReducePost, Repartition
 from tilenest.ir import Rewriter
-from tilenest.machine import AVX2, AVX512, Machine
+from tilenest.machine import AVX2, AVX512, Machine, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import diagnose_module
 
@@ -60,7 +60,7 @@ def test_tn02_tn07_tn12_hold_after_every_step(
     assert diagnose_module(module) == []
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(module, machine, rewriter)
+        step(module, cpu_target(machine), rewriter)
         assert [str(found) for found in diagnose_module(module)] == [], name
     lowered = lower_machine(module)
     assert [str(found) for found in diagnose_module(lowered)] == []

@@ -19,10 +19,10 @@ CHANGES = {
     "is_exact = true": (
         f"identity = {10**30}",
         "identity = nan",
-        'lift = "main"',
+        "identity = -0.0",
         "identity = true",
     ),
-    "contract<laws": ('contract<nan = "no", laws', 'contract<orientation = "up", laws'),
+    "contract<laws": ('contract<orientation = "up", laws', 'contract<provenance = "none", laws'),
     "selected = ": ("selected = -", f"selected = {10**15}"),
     "axis = 1": ("axis = 7", "axis = -1", "axis = 0"),
     "element = f32": ("element = bool", "element = index", "element = f16"),

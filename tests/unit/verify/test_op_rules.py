@@ -16,6 +16,7 @@ OUTER_FIRST = (
     '#loop<dim = 0, step = 1>, #loop<dim = 1, step = 16, policy = "vector">],\n'
     '        atoms = [#atom_choice<atom = "cpu.lanes.reduce">]>'
 )
+MANY_STEPS = ", ".join(f"#loop<dim = 0, step = {1 << power}>" for power in range(7, 0, -1))
 FOLD = SCHEDULED[SCHEDULED.index("      inputs = [%t]") : SCHEDULED.index("  func.return")]
 TWO_FOLDS = (
     FOLD,
@@ -192,8 +193,7 @@ CHANGES = [
     ("OP20", "lifted", "exec.yield(%s)", "exec.yield(%i)"),
     ("OP20", "lifted", "%s: f32, %p: f32|", "%s: f32|"),
     ("OP20", "lifted", " { |%i: index, %j: index, %s: f32, %p: f32|\n    exec.yield(%s)\n  }", ""),
-    ("OP20", "lifted", "%0 = scalar.apply",
-     "%2 = tile.load(%A, [%i, %j]) : f32\n    %0 = scalar.apply"),
+    ("OP20", "lifted", "%0 = scalar.apply", "%2 = buf.alloc : buf<f32, 4>\n    %0 = scalar.apply"),
     ("OP20", "scheduled", "exec.yield(%a, %0)", "exec.yield(%a)"),
     ("OP21", "scheduled", "#loop<dim = 0, step = 4>, ", "#loop<dim = 0, step = 0>, "),
     ("OP21", "scheduled", "#loop<dim = 0, step = 4>, ", "#loop<dim = 3, step = 4>, "),
@@ -281,6 +281,10 @@ CHANGES = [
     ("OP43", "scheduled", *SQUARES_UNTILED),
     ("OP43", "scheduled", *SQUARES_WITHOUT_LANES),
     ("OP43", "scheduled", *SQUARES_OUTSIDE),
+    ("OP44", "scheduled", "#loop<dim = 0, step = 4>", "#loop<dim = 0, step = 2147483648>"),
+    ("OP44", "scheduled", OUTER_FIRST,
+     '#loop<dim = 0, step = 1>, #loop<dim = 1, step = 2048, policy = "vector">]>'),
+    ("OP44", "scheduled", "#loop<dim = 0, step = 4>", MANY_STEPS),
     ("FM01", "candidate", 'module "candidate"', 'module "final"'),
     ("FM01", "lifted", 'module "lifted"', 'module "candidate"'),
     ("FM01", "machine", "%c1 = scalar", "%t = tile.map : f32 { exec.yield(%x) }\n  %c1 = scalar"),
