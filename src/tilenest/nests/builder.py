@@ -4,7 +4,7 @@ Loops are opened outermost first. A dim's first loop runs over its extent in who
 the steps of its later loops, then on masked lanes; unrolled and vector loops become copies of the
 body. The first folded loop opens the accumulators: one per copy of the kept loops inside it, and
 partial ones where lanes or copies split a folded dim, which meet the seed in a fixed tree.
-What a schedule must be for that, the verifier's rules TN09b, TN09c and OP40 to OP43 say."""
+What a schedule must be for that, the verifier's rules TN09b, TN09c and OP40 to OP44 say."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Write the planned schedule on every op, and prove accesses inside where the nest clips.
 
 In: bufferized work over its final domains. Out: every map_reduce_post has a `sched`; an input that
-the output's clip keeps inside its view is 'proven'.
+the output's clip keeps inside its view is 'proven'; a function with guards states what its code
+needs of the machine.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from tilenest.decisions import Decision
 from tilenest.dialects import Access, MapReducePost
 from tilenest.ir import Function, Rewriter, Value, ViewType
 from tilenest.layouts import DimRef, IndexExpr
-from tilenest.machine import Machine
+from tilenest.machine import Target
+from tilenest.passes.pieces import state_capabilities
 from tilenest.plan import plan_schedule
 from tilenest.records import replace
 
 
-def apply_schedules(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
+def apply_schedules(function: Function, target: Target, rewriter: Rewriter) -> list[Decision]:
     """Schedule every op that has no schedule yet."""
     decisions: list[Decision] = []
     for op in [op for op in function.walk() if isinstance(op, MapReducePost)]:
         _prove_inputs(op, rewriter)
         if op.sched is None:
-            sched, why = plan_schedule(op, machine, rewriter.analyses)
+            sched, why = plan_schedule(op, target, rewriter.analyses)
             rewriter.set_attribute(op, "sched", sched)
             decisions += why
+    state_capabilities(function, rewriter)
     return decisions
 
 

@@ -41,7 +41,7 @@ from tilenest.ir import (
     element_dtype,
 )
 from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
-from tilenest.passes.pieces import insert_copy
+from tilenest.passes.pieces import insert_copy, state_capabilities
 from tilenest.plan import plan_sharing
 from tilenest.records import replace
 
@@ -64,6 +64,8 @@ def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
         if isinstance(op, Serial) and isinstance(op.schedule, PipelineSchedule):
             versions = tuple(buf.versions for buf in carried_storage(op))
             rewriter.set_attribute(op, "schedule", replace(op.schedule, versions=versions))
+    # Products were scheduled when their operands were packed.
+    state_capabilities(function, rewriter)
     return ()
 
 

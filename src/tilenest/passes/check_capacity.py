@@ -13,8 +13,7 @@ from math import prod
 from tilenest.analysis import (
     Footprint,
     ResourcePressure,
-    ScratchLayout,
-    estimated_time,
+    WorkEstimates,
     frame_of,
     occupancy,
     trip_counts,
@@ -25,31 +24,24 @@ from tilenest.errors import TargetError
 from tilenest.ir import Function, Rewriter, describe_type
 from tilenest.machine import Target
 
-_ADDRESSABLE = (1 << 63) - 1
 _MOST_NAMED = 3
 
 
 def check_capacity(function: Function, target: Target, rewriter: Rewriter) -> list[Decision]:
     """Compare what each class of memory holds with its capacity."""
-    footprints = rewriter.analyses.get(ResourcePressure, function).footprints
-    for footprint in footprints:
+    for footprint in rewriter.analyses.get(ResourcePressure, function).footprints:
         capacity = target.resource(footprint.resource).capacity
-        most = _ADDRESSABLE if capacity is None else min(capacity, _ADDRESSABLE)
-        if footprint.bytes > most:
-            raise _excess(footprint, footprint.bytes, most)
-    sizes = rewriter.analyses.get(ScratchLayout, function).sizes
-    for frame, size in sizes.items():
-        if size > _ADDRESSABLE:
-            largest = max((f for f in footprints if f.frame is frame), key=lambda f: f.bytes)
-            raise _excess(largest, size, _ADDRESSABLE)
-    return list(_turns(function, target))
+        if capacity is not None and footprint.bytes > capacity:
+            raise _excess(footprint, capacity)
+    return list(_turns(function, target, rewriter))
 
 
-def _excess(footprint: Footprint, needed: int, most: int) -> TargetError:
+def _excess(footprint: Footprint, capacity: int) -> TargetError:
     named = footprint.users[:_MOST_NAMED]
     users = ", ".join(f"{_named(alloc)} with {size}" for alloc, size in named)
     return TargetError(
-        f"an instance needs {needed} bytes of {footprint.resource} memory, which has {most}; "
+        f"an instance needs {footprint.bytes} bytes of {footprint.resource} memory, which has "
+        f"{capacity}; "
         f"the largest users are {users}",
         "use smaller tiles, or memory of another class",
         footprint.users[0][0].location,
@@ -61,7 +53,7 @@ def _named(alloc: Alloc) -> str:
     return f"%{alloc.result.name} ({type_})" if alloc.result.name else f"a {type_}"
 
 
-def _turns(function: Function, target: Target) -> Iterator[Decision]:
+def _turns(function: Function, target: Target, rewriter: Rewriter) -> Iterator[Decision]:
     """How the workers share the items of each outermost parallel."""
     for op in function.walk():
         if not isinstance(op, Parallel) or frame_of(op) is not None:
@@ -69,7 +61,7 @@ def _turns(function: Function, target: Target) -> Iterator[Decision]:
         counts = [count for count in trip_counts(op) if count is not None]
         if len(counts) < op.rank or not prod(counts):
             continue
-        cost = estimated_time(op.body)
+        cost = rewriter.analyses.get(WorkEstimates, function).times[op.body]
         found = occupancy(prod(counts), cost, target.machine.cores)
         yield Decision(
             "parallel",

@@ -1,13 +1,14 @@
 """Put the bodies of functions in the place of their calls.
 
 In: Candidate form whose functions are one block each. Out: no calls; a function that only calls
-named is gone. Functions that call each other in a circle are refused: no body would be the last.
+named is gone, one that a reduction's states meet by stays until it is lifted. Functions that call
+each other in a circle are refused: no body would be the last.
 """
 
 from __future__ import annotations
 
 from tilenest.analysis import call_circles, callees_first
-from tilenest.dialects import Call
+from tilenest.dialects import Call, Reduce
 from tilenest.errors import ControlFlowError, SourceLocation
 from tilenest.ir import Module, Rewriter, Value, ValueMap, clone_operation
 from tilenest.records import replace
@@ -27,7 +28,8 @@ def inline_calls(module: Module, rewriter: Rewriter) -> tuple[()]:
         for op in [op for op in function.walk() if isinstance(op, Call)]:
             called.add(op.callee)
             rewriter.replace_op(op, _inline(op, module, rewriter))
-    for name in called:
+    merges = [op.contract.functions for op in module.walk() if isinstance(op, Reduce)]
+    for name in called.difference(*merges):
         rewriter.remove_function(module.function(name))
     return ()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import constant_of, is_defined_above, nearest_parallel
+from tilenest.analysis import constant_of, is_defined_above
 from tilenest.dialects import (
     Access,
     Atomic,
@@ -28,12 +28,10 @@ from tilenest.dialects import (
     ReductionContract,
     Reindex,
     Store,
-    Synchronize,
     broadcast_map,
     chain_of,
     stored_map,
 )
-from tilenest.errors import TargetError
 from tilenest.ir import (
     BOOL,
     INDEX,
@@ -50,9 +48,11 @@ from tilenest.ir import (
     element_dtype,
 )
 from tilenest.layouts import Dim, DimRef, IndexExpr
+from tilenest.machine import Target
 from tilenest.passes.compose import Composer
 from tilenest.passes.lift_arrays import fill_slots, read_slots
-from tilenest.passes.lift_checks import hoist_checks, lift_checks
+from tilenest.passes.lift_atomics import lift_atomic
+from tilenest.passes.lift_checks import lift_checks
 from tilenest.passes.lift_reduction import lift_reduction
 from tilenest.passes.lift_updates import lift_updates
 from tilenest.passes.pieces import (
@@ -62,6 +62,7 @@ from tilenest.passes.pieces import (
     insert_store,
 )
 from tilenest.passes.place_memory import place_memory
+from tilenest.passes.split_phases import split_phases
 from tilenest.passes.view_chains import (
     all_of,
     drop_remapped_views,
@@ -70,10 +71,11 @@ from tilenest.passes.view_chains import (
 )
 
 
-def lift(function: Function, rewriter: Rewriter) -> tuple[()]:
+def lift(function: Function, target: Target, rewriter: Rewriter) -> tuple[()]:
     """Lift one function in place; there is nothing to decide."""
-    place_memory(function, rewriter)
+    place_memory(function, target, rewriter)
     read_slots(function, rewriter)
+    split_phases(function, rewriter)
     _lift_block(function.body, rewriter)
     fill_slots(function, rewriter)
     drop_remapped_views(function, rewriter)
@@ -93,8 +95,8 @@ def _lift_block(block: Block, rewriter: Rewriter) -> None:
                 _replace(op, _lift_mma(op, rewriter), rewriter)
             case Store():
                 _lift_store(op, rewriter)
-            case Atomic() | Synchronize():
-                _drop_synchronization(op, rewriter)
+            case Atomic():
+                lift_atomic(op, rewriter, _lift_block)
             case _:
                 _lift_regions(op, rewriter)
 
@@ -106,21 +108,7 @@ def _lift_regions(op: Operation, rewriter: Rewriter) -> None:
     if isinstance(op, Parallel):
         lift_updates(op, rewriter)
     if isinstance(op, Reduce):
-        hoist_checks(op, rewriter)
         lift_reduction(op, rewriter)
-
-
-def _drop_synchronization(op: Atomic | Synchronize, rewriter: Rewriter) -> None:
-    """Outside of parallel nests there is one instance, which waits for nobody."""
-    if isinstance(op, Synchronize) and nearest_parallel(op) is None:
-        rewriter.erase(op)
-        return
-    what = "an atomic update" if isinstance(op, Atomic) else "a synchronization of instances"
-    raise TargetError(
-        f"{what} is not compiled for the CPU",
-        remedy='run the kernel with target="interpret", or let every instance write its own part',
-        location=op.location,
-    )
 
 
 def _replace(op: Operation, lifted: MapReducePost, rewriter: Rewriter) -> None:

@@ -17,6 +17,7 @@ from tilenest.analysis import effects_of, is_inside
 from tilenest.dialects import (
     Access,
     Apply,
+    Atomic,
     Check,
     Constant,
     Extent,
@@ -55,7 +56,7 @@ ElementOf = Callable[[Composer, Value], Value]
 
 
 def lift_checks(
-    op: Load | Store, extents: Sequence[int], mask_element: ElementOf, rewriter: Rewriter
+    op: Load | Store | Atomic, extents: Sequence[int], mask_element: ElementOf, rewriter: Rewriter
 ) -> None:
     """Put the checks of an access over a window of these extents (none: one element) before it."""
     if op.bounds != "check":
@@ -75,7 +76,7 @@ def lift_checks(
 class _Window:
     """The coordinates an access covers, and the extents of the axes it may leave."""
 
-    op: Load | Store
+    op: Load | Store | Atomic
     builder: Builder
     counts: tuple[int, ...]
     open_axes: Mapping[int, Value]
@@ -83,13 +84,12 @@ class _Window:
     def check(
         self, axis: int, first: Value, extent: Value, count: int, condition: Value | None
     ) -> None:
-        action = "load" if isinstance(self.op, Load) else "store"
         self.builder.insert(
             Check(
                 first=first,
                 extent=extent,
                 condition=condition,
-                access=f"{action} of {base_of(self.op.view).name}",
+                access=f"{self.op.ACTION} of {base_of(self.op.view).name}",
                 axis=axis,
                 count=count,
                 site=self.op.site,
@@ -103,7 +103,7 @@ class _Window:
         return composer, _coordinates(composer, self.op)
 
 
-def _window(op: Load | Store, extents: Sequence[int], builder: Builder) -> _Window | None:
+def _window(op: Load | Store | Atomic, extents: Sequence[int], builder: Builder) -> _Window | None:
     """None when nothing can be outside."""
     counts = tuple(extents) or (1,) * len(op.origins)
     if 0 in counts:
@@ -119,7 +119,7 @@ def _window(op: Load | Store, extents: Sequence[int], builder: Builder) -> _Wind
     return _Window(op, builder, counts, open_axes) if open_axes else None
 
 
-def _coordinates(composer: Composer, op: Load | Store) -> list[IndexExpr]:
+def _coordinates(composer: Composer, op: Load | Store | Atomic) -> list[IndexExpr]:
     return [composer.symbol(origin) + DimRef(d) for d, origin in enumerate(op.origins)]
 
 

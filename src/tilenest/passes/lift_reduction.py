@@ -3,7 +3,8 @@
 In: a reduce whose body is already lifted. Out: map_reduce_posts on values, one a group of states
 that depend on each other, with the reduce's axes as folded loop dims; an `exec.serial` in the
 policy's order where the body has effects, nested regions, run-time bounds, or reads its states
-anywhere but at their own coordinates. A tree without a known merge folds as a chain.
+anywhere but at their own coordinates. A tree without a known merge folds as a chain; one whose
+states meet by a function of the module folds in parts (`fold_parts`).
 
     %s = exec.reduce (0)..(64) [%z] { (%i, %a): %e = %x.at(i); yield %a + %e }
     becomes   %s = map_reduce_post(%x at (d0, d1)) fold { (.., %e, %a): yield %a + %e } seed %z
@@ -14,8 +15,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.analysis import (
-    constant_of,
-    is_defined_above,
     proven_laws,
     trip_counts,
 )
@@ -29,38 +28,83 @@ from tilenest.dialects import (
     ReductionContract,
     Serial,
     StateLaw,
+    Yield,
 )
 from tilenest.ir import (
     INDEX,
+    Block,
     Builder,
     OpResult,
+    Region,
     Rewriter,
-    ScalarType,
     TileType,
     Value,
-    element_dtype,
+    inline_block,
 )
-from tilenest.layouts import DimRef, IndexExpr, as_index_expr
-from tilenest.passes.compose import Composer
+from tilenest.layouts import DimRef
+from tilenest.passes.fold_parts import drop_merges, folded_parts
+from tilenest.passes.fold_steps import FoldStep, counts_of, fold_step
+from tilenest.passes.lift_checks import hoist_checks
 from tilenest.passes.pieces import FoldedResult, insert_fold
 from tilenest.records import replace
 
 
 def lift_reduction(op: Reduce, rewriter: Rewriter) -> None:
     """Replace `op`, directly in its block, by folds or by a loop."""
+    lifted: Sequence[Value] = ()
+    if op.lift is not None:
+        op, lifted = _joined(op, rewriter)
+    hoist_checks(op, rewriter)
     _drop_unchanged_states(op, rewriter)
-    groups = _state_groups(op) if _is_pure_body(op) else None
-    folds = None if groups is None else [_fold_of(op, group) for group in groups]
-    if folds is None or any(fold is None for fold in folds):
+    function, merges = op.parent_function, op.contract.functions
+    results = None
+    if _is_pure_body(op):
+        results = folded_parts(op, lifted, rewriter) or _folds(op, rewriter)
+    if results is None:
         _make_loop(op, rewriter)
-        return
-    assert groups is not None
+    else:
+        rewriter.replace_op(op, results)
+    assert function is not None
+    drop_merges(function, merges, rewriter)
+
+
+def _joined(op: Reduce, rewriter: Rewriter) -> tuple[Reduce, list[Value]]:
+    """The nest with lift and update in one region, and what is lifted in there."""
+    assert op.lift is not None
+    body = Block([argument.type for argument in op.lift.arguments])
+    for argument, old in zip(body.arguments, op.update.arguments, strict=False):
+        argument.name = old.name
+    builder = Builder(body)
+    lifted = inline_block(op.lift, body.arguments, builder)
+    following = inline_block(op.update, [*body.arguments, *lifted], builder)
+    builder.insert(Yield(values=following))
+    joined = Reduce(
+        lower=op.lower,
+        upper=op.upper,
+        step=op.step,
+        initial=op.initial,
+        regions=[Region([body])],
+        result_types=[result.type for result in op.results],
+        location=op.location,
+        contract=op.contract,
+        ordering=op.ordering,
+    )
+    rewriter.insert_before(joined, op)
+    rewriter.replace_op(op, joined.results)
+    return joined, lifted
+
+
+def _folds(op: Reduce, rewriter: Rewriter) -> list[Value] | None:
+    """The final states by a fold for each group."""
+    groups = _state_groups(op)
+    folds = [fold for group in groups if (fold := _fold_of(op, group)) is not None]
+    if len(folds) < len(groups):
+        return None
     results: dict[int, Value] = {}
     for group, fold in zip(groups, folds, strict=True):
-        assert fold is not None
-        made = fold.insert(rewriter.builder_before(op))
+        made = _insert(fold, rewriter.builder_before(op))
         results.update(zip(group, made.results, strict=True))
-    rewriter.replace_op(op, [results[i] for i in range(len(op.results))])
+    return [results[i] for i in range(len(op.results))]
 
 
 # What can be a fold ----------------------------------------------------------------------------
@@ -100,34 +144,24 @@ def _state_groups(op: Reduce) -> list[list[int]]:
     return sorted(sorted(group) for group in groups)
 
 
-class _Fold:
-    """A group of states, and the composer that holds their common step."""
-
-    def __init__(self, op: Reduce, group: Sequence[int], composer: Composer) -> None:
-        self.op = op
-        self.group = group
-        self.composer = composer
-        self.nexts: list[Value] = []
-        self.states: list[Value] = []
-
-    def insert(self, builder: Builder) -> MapReducePost:
-        op, composer = self.op, self.composer
-        shown = proven_laws(composer.block, self.states, self.nexts)
-        laws = [_claimed(op.contract, i, law) for i, law in zip(self.group, shown, strict=True)]
-        is_merged = all(law.merge is not None for law in laws)
-        rank = composer.rank - op.rank
-        kept = tuple(range(rank))
-        results = []
-        for i, law in zip(self.group, laws, strict=True):
-            seed = op.initial[i]
-            place = [DimRef(d) for d in kept] if isinstance(seed.type, TileType) else []
-            access = Access(composer.map(place))
-            # A right fold is a left fold whose maps count down; a tree may always be a chain.
-            policy = op.policy if op.contract.is_tree and is_merged else "fold_left"
-            contract = replace(op.contract, policy=policy, laws=(law,))
-            results.append(FoldedResult(kept, contract, seed, access))
-        types = [op.results[i].type for i in self.group]
-        return insert_fold(builder, composer, self.nexts, results, types)
+def _insert(fold: FoldStep, builder: Builder) -> MapReducePost:
+    op, composer = fold.op, fold.composer
+    shown = proven_laws(composer.block, fold.states, fold.nexts)
+    laws = [_claimed(op.contract, i, law) for i, law in zip(fold.group, shown, strict=True)]
+    is_merged = all(law.merge is not None for law in laws)
+    rank = composer.rank - op.rank
+    kept = tuple(range(rank))
+    results = []
+    for i, law in zip(fold.group, laws, strict=True):
+        seed = op.initial[i]
+        place = [DimRef(d) for d in kept] if isinstance(seed.type, TileType) else []
+        access = Access(composer.map(place))
+        # A right fold is a left fold whose maps count down; a tree may always be a chain.
+        policy = op.policy if op.contract.is_tree and is_merged else "fold_left"
+        contract = replace(op.contract, policy=policy, laws=(law,))
+        results.append(FoldedResult(kept, contract, seed, access))
+    types = [op.results[i].type for i in fold.group]
+    return insert_fold(builder, composer, fold.nexts, results, types)
 
 
 def _claimed(contract: ReductionContract, state: int, shown: StateLaw) -> StateLaw:
@@ -137,69 +171,16 @@ def _claimed(contract: ReductionContract, state: int, shown: StateLaw) -> StateL
     return StateLaw()
 
 
-class _StaysLoop(Exception):  # noqa: N818  # a signal inside this file
-    """The body does something a fold cannot express."""
-
-
-class _FoldComposer(Composer):
-    """Inlines the whole body, loads of single elements included; states answer at their place."""
-
-    def __init__(self, extents: Sequence[int], op: Reduce) -> None:
-        super().__init__(extents, lambda producer: producer.parent is op.body)
-        self._op = op
-
-    def _sources(
-        self, value: Value, coordinates: tuple[IndexExpr, ...]
-    ) -> list[tuple[Value, tuple[IndexExpr, ...]]]:
-        is_load = isinstance(value, OpResult) and isinstance(value.owner, Load)
-        return [] if is_load else super()._sources(value, coordinates)
-
-    def _evaluate(self, value: Value, coordinates: tuple[IndexExpr, ...]) -> Value:
-        if value in self._op.body.arguments[self._op.rank :]:
-            raise _StaysLoop
-        owner = getattr(value, "owner", None)
-        if isinstance(owner, Load) and owner.parent is self._op.body:
-            results = [self.simplified(self.symbol(origin)) for origin in owner.origins]
-            return self.read(owner.view, self.access(owner.view, results, owner.bounds))
-        return super()._evaluate(value, coordinates)
-
-
-def _fold_of(op: Reduce, group: Sequence[int]) -> _Fold | None:
+def _fold_of(op: Reduce, group: Sequence[int]) -> FoldStep | None:
     types = [op.initial[i].type for i in group]
     spaces = {t.dims if isinstance(t, TileType) else () for t in types}
     if len(spaces) > 1:
         return None
     (space,) = spaces
-    counts = [count or 0 for count in trip_counts(op)]
-    composer = _FoldComposer([*(dim.extent for dim in space), *counts], op)
-    composer.location(op.location)
-    _bind_indices(op, composer, len(space))
-    fold = _Fold(op, group, composer)
+    counts = counts_of(op)
+    places = [DimRef(len(space) + axis) for axis in range(op.rank)]
     own = tuple(DimRef(d) for d in range(len(space)))
-    for i, type_ in zip(group, types, strict=True):
-        state = composer.state(
-            ScalarType(element_dtype(type_)), op.body.arguments[op.rank + i].name
-        )
-        composer.bind(op.body.arguments[op.rank + i], own, state)
-        fold.states.append(state)
-    try:
-        fold.nexts = [composer.element(op.body.terminator.operands[i], own) for i in group]
-    except _StaysLoop:
-        return None
-    outside = (*composer.inputs, *composer.symbols)
-    return fold if all(is_defined_above(value, op) for value in outside) else None
-
-
-def _bind_indices(op: Reduce, composer: Composer, kept: int) -> None:
-    """Index arguments become folded loop dims, counted from the other end when folding right."""
-    for axis, count in enumerate(trip_counts(op)):
-        assert count is not None
-        lower, step = constant_of(op.lower[axis]), constant_of(op.step[axis])
-        assert lower is not None and step is not None
-        place: IndexExpr = DimRef(kept + axis)
-        if op.policy == "fold_right":
-            place = as_index_expr(count - 1) - place
-        composer.index_bindings[op.body.arguments[axis]] = place * int(step) + int(lower)
+    return fold_step(op, group, [*(dim.extent for dim in space), *counts], places, own)
 
 
 # What stays a loop -----------------------------------------------------------------------------

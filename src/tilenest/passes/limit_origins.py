@@ -16,6 +16,7 @@ from tilenest.analysis import range_of
 from tilenest.decisions import Decision
 from tilenest.dialects import (
     Apply,
+    Atomic,
     Constant,
     Load,
     Partition,
@@ -34,6 +35,7 @@ _MOST = 1 << 62
 _GROUPS = {
     Load: "origins",
     Store: "origins",
+    Atomic: "origins",
     Reindex: "symbols",
     Remap: "symbols",
     Partition: "origins",
@@ -66,8 +68,9 @@ def limit_origins(function: Function, rewriter: Rewriter) -> Iterable[Decision]:
 
 def farthest(op: Operation) -> int:
     """How far from 0 an origin or symbol may be, so that no view below scales it out of 64 bits."""
-    if isinstance(op, Load | Store):
-        chain = chain_of(op.view)
+    if op.ACTION:
+        (touch,) = op.accesses()
+        chain = chain_of(touch.memory)
     elif isinstance(op, Partition):
         chain = chain_of(op.whole)
     elif isinstance(op, Remap):

@@ -8,14 +8,25 @@ scratch of the function they are allocated in. Every map_reduce_post is built by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 
-from tilenest.analysis import ScratchLayout, constant_of, estimated_time, range_of, trip_counts
+from tilenest.analysis import (
+    ScratchLayout,
+    WorkEstimates,
+    constant_of,
+    is_defined_above,
+    range_of,
+    trip_counts,
+)
 from tilenest.dialects import (
     Access,
+    AddressAtomic,
     AddressLoad,
     Alloc,
     AtomCall,
+    Atomic,
+    Capability,
     Check,
     Constant,
     Extent,
@@ -32,12 +43,14 @@ from tilenest.dialects import (
     Serial,
     Stride,
     Yield,
+    capabilities_of,
 )
 from tilenest.errors import TargetError
 from tilenest.ir import (
     INDEX,
     POINTER,
     Block,
+    BlockArgument,
     BufType,
     Function,
     Module,
@@ -47,40 +60,47 @@ from tilenest.ir import (
     Value,
     ViewType,
     clone_operation,
-    fresh,
 )
 from tilenest.layouts import AffineMap, Interval
 from tilenest.nests import Address, Coordinates, Emitter, Index, MemoryAccess, NestBuilder, Place
+from tilenest.records import record
 
 
-def lower_machine(module: Module) -> Module:
-    """A new module in Machine form; the Scheduled one is not changed."""
+def lower_machine(module: Module, rewriter: Rewriter | None = None) -> Module:
+    """A new module in Machine form. The Scheduled one is not changed; what is known of it is asked
+    of the rewriter that made it."""
+    rewriter = rewriter or Rewriter()
     machine = Module("machine", module.attributes)
     for function in module.functions:
-        _lower_main(function, machine)
+        _lower_main(function, machine, rewriter)
     return machine
 
 
-def _lower_main(function: Function, machine: Module) -> None:
+def _lower_main(function: Function, machine: Module, rewriter: Rewriter) -> None:
     types: list[Type] = []
     noalias: list[bool] = []
     groups = function.attributes.get("alias_groups") or tuple(range(len(function.arguments)))
+    contended = frozenset(_updated_groups(function, groups))
     for argument in function.arguments:
         if isinstance(argument.type, ViewType):
             rank = argument.type.rank
             types.extend([POINTER, *[INDEX] * (2 * rank)])
-            is_alone = groups.count(groups[argument.index]) == 1
+            group = groups[argument.index]
+            is_alone = groups.count(group) == 1 and group not in contended
             noalias.extend([is_alone, *[False] * (2 * rank)])
         else:
             types.append(argument.type)
             noalias.append(False)
     attributes = {**function.attributes, "noalias": (*noalias, True)}
-    # They are about arguments of the kernel; the entry has checked them.
-    for name in ("guards", "otherwise"):
+    # They are about arguments of the kernel, which the entry has checked, and nests that are gone.
+    for name in ("otherwise", "remaps"):
         attributes.pop(name, None)
+    if "guards" in attributes:
+        attributes["guards"] = tuple(map(Capability, sorted(capabilities_of(function))))
     main = machine.add(Function(function.name, [*types, POINTER], (), attributes))
-    layout = fresh(ScratchLayout, function)
-    lowering = _FunctionLowering(machine, main, main.arguments[-1], layout, is_main=True)
+    layout = rewriter.analyses.get(ScratchLayout, function)
+    times = rewriter.analyses.get(WorkEstimates, function).times
+    lowering = _FunctionLowering(machine, main, main.arguments[-1], layout, times, is_main=True)
     position = 0
     for i, argument in enumerate(function.arguments):
         first = main.arguments[position]
@@ -92,13 +112,30 @@ def _lower_main(function: Function, machine: Module) -> None:
             strides = _known(argument.type.strides, rest[rank:])
             dtype = argument.type.dtype
             lowering.addresses[argument] = Address(first, dtype, extents, strides)
-            lowering.storages[argument] = ("argument", groups[i])
+            lowering.storages[argument] = _ArgumentStorage(groups[i], groups[i] in contended)
             position += 1 + 2 * rank
         else:
             lowering.scalars[argument] = first
             position += 1
     lowering.block(function.body)
-    Rewriter().set_function_attribute(main, "scratch_bytes", layout.sizes[None])
+    rewriter.set_function_attribute(main, "scratch_bytes", layout.sizes[None])
+
+
+@record
+class _ArgumentStorage:
+    """The memory of arguments that are the same array, as nests tell storage apart."""
+
+    group: int
+    is_contended: bool
+    """whether instances update one element of it"""
+
+
+def _updated_groups(function: Function, groups: Sequence[int]) -> Iterator[int]:
+    """The groups of arguments that are updated by atomics."""
+    for op in function.walk():
+        if isinstance(op, Atomic):
+            assert isinstance(op.view, BlockArgument)
+            yield groups[op.view.index]
 
 
 def _known(static: Sequence[int | None], dynamic: Sequence[Value]) -> tuple[Index, ...]:
@@ -116,6 +153,8 @@ class _FunctionLowering:
         function: Function,
         scratch: Value,
         layout: ScratchLayout,
+        times: Mapping[Block, float],
+        *,
         is_main: bool,
     ) -> None:
         self.machine = machine
@@ -123,6 +162,7 @@ class _FunctionLowering:
         self.is_main = is_main
         self.scratch = scratch
         self.layout = layout
+        self.times = times
         self.emitter = Emitter(function)
         self.addresses: dict[Value, Address] = {}
         self.scalars: dict[Value, Value] = {}
@@ -174,14 +214,16 @@ class _FunctionLowering:
             case Stride():
                 stride = self.addresses[op.view].strides[op.axis]
                 self.scalars[op.result] = self.emitter.value(stride)
-            case Load():
-                self.scalars[op.result] = self._scalar_load(op)
-            case Alloc():
-                self._alloc(op)
-            case Read():
-                self.scalars[op.result] = self._read(op)
-            case MapReducePost():
+            case Load() | Atomic() | Alloc() | Read():
+                self._touch(op)
+            case MapReducePost() if op.sched is not None:
                 NestBuilder(op, self.emitter, self).build()
+            case MapReducePost():
+                raise TargetError(
+                    f"{op.NAME} has no schedule, so that no loops can be built for it",
+                    "plan its loops first",
+                    op.location,
+                )
             case _:
                 self._structured(op)
 
@@ -193,16 +235,26 @@ class _FunctionLowering:
                 self._loops(op)
             case If():
                 self._if(op)
-            case AtomCall():
+            case _:
+                what = f"the atom {op.atom}" if isinstance(op, AtomCall) else op.NAME
                 raise TargetError(
-                    f"the CPU target has no code for the atom {op.atom}",
-                    "run the program with target='interpret'",
+                    f"the CPU target has no code for {what}",
+                    "lower it to operations of the target first, or run with target='interpret'",
                     op.location,
                 )
-            case _:
-                raise AssertionError(f"{op.NAME} in Scheduled form")
 
     # Storage -----------------------------------------------------------------------------------
+
+    def _touch(self, op: Load | Atomic | Alloc | Read) -> None:
+        match op:
+            case Load():
+                self.scalars[op.result] = self._scalar_load(op)
+            case Atomic():
+                self._atomic(op)
+            case Alloc():
+                self._alloc(op)
+            case Read():
+                self.scalars[op.result] = self._read(op)
 
     def _alloc(self, op: Alloc) -> None:
         type_ = op.result.type
@@ -212,7 +264,7 @@ class _FunctionLowering:
                 pointer=self.scratch,
                 index=self.emitter.value(0),
                 scale=1,
-                constant=self.layout.offsets[op],
+                constant=self.layout.offset(op),
                 result_types=[POINTER],
             )
         )
@@ -228,6 +280,36 @@ class _FunctionLowering:
 
     def _scalar_load(self, op: Load) -> Value:
         """One element, `other` (or 0) outside."""
+        pointer, mask = self._element(op)
+        otherwise = None
+        if mask is not None:
+            zero = self.emitter.constant(0, op.result.type)
+            otherwise = zero if op.other is None else self.scalar(op.other)
+        return self.emitter.emit(
+            AddressLoad(
+                pointer=pointer,
+                mask=mask,
+                otherwise=otherwise,
+                align=self.addresses[op.view].dtype.bytes,
+                result_types=[op.result.type],
+            )
+        )
+
+    def _atomic(self, op: Atomic) -> None:
+        pointer, mask = self._element(op)
+        update = AddressAtomic(
+            pointer=pointer,
+            value=self.scalar(op.value),
+            expected=None if op.expected is None else self.scalar(op.expected),
+            mask=mask,
+            function=op.function,
+            result_types=[op.value.type],
+        )
+        before = self.emitter.emit(update)
+        self.scalars.update(dict.fromkeys(op.results, before))
+
+    def _element(self, op: Load | Atomic) -> tuple[Value, Value | None]:
+        """Where the element at the origins is, and whether it is there and asked for."""
         slots = Coordinates(self.emitter)
         memory = MemoryAccess(self.emitter, slots)
         address = self.addresses[op.view]
@@ -235,23 +317,10 @@ class _FunctionLowering:
         rank = len(coordinates)
         access = Access(AffineMap.identity(rank), op.bounds)
         checked = () if op.bounds == "assume" else tuple(range(rank))
-        place = Place(address, coordinates, access, checked)
-        mask = memory.bounds_mask(place)
+        mask = memory.bounds_mask(Place(address, coordinates, access, checked))
         if op.mask is not None:
             mask = self.emitter.both(mask, self.scalar(op.mask), 0)
-        otherwise = None
-        if mask is not None:
-            zero = self.emitter.constant(0, op.result.type)
-            otherwise = zero if op.other is None else self.scalar(op.other)
-        return self.emitter.emit(
-            AddressLoad(
-                pointer=memory.pointer(address, coordinates),
-                mask=mask,
-                otherwise=otherwise,
-                align=address.dtype.bytes,
-                result_types=[op.result.type],
-            )
-        )
+        return memory.pointer(address, coordinates), mask
 
     # Control -----------------------------------------------------------------------------------
 
@@ -316,7 +385,9 @@ class _FunctionLowering:
             )
         )
         scratch = body.arguments[2]
-        inner = _FunctionLowering(self.machine, body, scratch, self.layout, is_main=False)
+        inner = _FunctionLowering(
+            self.machine, body, scratch, self.layout, self.times, is_main=False
+        )
         inner.adopt(self, captured, body.arguments[3:])
         inner.run_items(op)
         self.emitter.builder.insert(
@@ -325,12 +396,15 @@ class _FunctionLowering:
                 captured=flat,
                 callee=body.name,
                 scratch_bytes=self.layout.sizes[op],
-                cost_ns=estimated_time(op.body),
+                cost_ns=self.times[op.body],
             )
         )
 
     def _is_only_user(self, value: Value, captured: Sequence[Value]) -> bool:
+        """Whether no other captured value, and no other instance, touches the same bytes."""
         storage = self.storages[value]
+        if isinstance(storage, _ArgumentStorage) and storage.is_contended:
+            return False
         return sum(self.storages.get(other) == storage for other in captured) == 1
 
     def _trips(self, op: Nest, axis: int) -> Index:
@@ -369,45 +443,58 @@ class _FunctionLowering:
             self.storages[value] = outer.storage(value)
 
     def run_items(self, op: Parallel) -> None:
-        """The body function: items begin..end of the linear range, last axis fastest."""
+        """Items begin..end of the linear range, run by run of the last axis: no item divides."""
         begin, end = self.function.arguments[:2]
+        emitter, trips = self.emitter, [self._trips(op, axis) for axis in range(op.rank)]
+        if op.rank == 1:
+            self._run(op, [], begin, end)
+        else:
+            length = trips[-1]
+            last = emitter.floor_divide(emitter.subtract(end, 1), length)
+            first = emitter.floor_divide(begin, length)
+            runs = emitter.open_for(first, emitter.add(last, 1), 1, [])
+            with emitter.inside(runs):
+                rest: Index = runs.body.arguments[0]
+                start = emitter.multiply(rest, length)
+                bounds = (
+                    emitter.maximum(emitter.subtract(begin, start), 0),
+                    emitter.minimum(emitter.subtract(end, start), length),
+                )
+                outer: list[Value] = []
+                for axis in reversed(range(op.rank - 1)):
+                    digit = rest if axis == 0 else emitter.remainder(rest, trips[axis])
+                    rest = rest if axis == 0 else emitter.floor_divide(rest, trips[axis])
+                    outer.insert(0, self._index(op, axis, digit))
+                self._run(op, outer, *bounds)
+                emitter.finish([])
+        emitter.builder.insert(Return())
+
+    def _run(self, op: Parallel, outer: list[Value], begin: Index, end: Index) -> None:
+        """Instances that differ in the last axis only."""
         loop = self.emitter.open_for(begin, end, 1, [])
         with self.emitter.inside(loop):
-            rest: Index = loop.body.arguments[0]
-            indices: list[Value] = []
-            for axis in reversed(range(op.rank)):
-                trips = self._trips(op, axis)
-                digit = rest if axis == 0 else self.emitter.remainder(rest, trips)
-                rest = rest if axis == 0 else self.emitter.floor_divide(rest, trips)
-                scaled = self.emitter.multiply(digit, self.scalar(op.step[axis]))
-                index = self.emitter.add(self.scalar(op.lower[axis]), scaled)
-                indices.insert(0, self.emitter.value(index))
-            self.scalars.update(zip(op.body.arguments, indices, strict=True))
+            last = self._index(op, op.rank - 1, loop.body.arguments[0])
+            self.scalars.update(zip(op.body.arguments, [*outer, last], strict=True))
             self.block(op.body)
             self.emitter.finish([])
-        self.emitter.builder.insert(Return())
+
+    def _index(self, op: Parallel, axis: int, digit: Index) -> Value:
+        """The index of an axis in its n-th instance."""
+        scaled = self.emitter.multiply(digit, self._number(op.step[axis]))
+        return self.emitter.value(self.emitter.add(self._number(op.lower[axis]), scaled))
+
+    def _number(self, value: Value) -> Index:
+        """A number of a domain, without a register where it is known."""
+        known = constant_of(value)
+        return self.scalar(value) if known is None else int(known)
 
 
 def _buf_address(pointer: Value, type_: BufType) -> Address:
-    strides: list[int] = []
-    stride = 1
-    for extent in reversed(type_.shape):
-        strides.insert(0, stride)
-        stride *= extent
+    strides = (prod(type_.shape[axis + 1 :]) for axis in range(len(type_.shape)))
     return Address(pointer, type_.dtype, type_.shape, tuple(strides))
 
 
 def _captured_values(op: Operation) -> list[Value]:
     """Values used inside the op's regions or as its domain, defined outside, in order of use."""
-    inside: set[Value] = set()
-    for nested in op.walk():
-        inside.update(nested.results)
-        for region in nested.regions:
-            for block in region.blocks:
-                inside.update(block.arguments)
-    found: dict[Value, None] = {}
-    for nested in op.walk():
-        for value in nested.operands:
-            if value not in inside:
-                found[value] = None
-    return list(found)
+    used = (value for nested in op.walk() for value in nested.operands)
+    return list(dict.fromkeys(value for value in used if is_defined_above(value, op)))

@@ -1,4 +1,5 @@
-"""Small shared steps of the passes: insert a pointwise op, a fold, a store or a copy; clip a dim.
+"""Small shared steps of the passes: insert a pointwise op, a fold, a store or a copy; clip a dim;
+state what the code of a function needs.
 
 In: a composer with its region's answers, and where to insert. Out: linked map_reduce_posts.
 """
@@ -7,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.dialects import Access, MapReducePost, Reduce, ReductionContract, ResultSpec, Yield
+from tilenest.analysis import needed_features
+from tilenest.dialects import (
+    Access,
+    Capability,
+    MapReducePost,
+    Reduce,
+    ReductionContract,
+    ResultSpec,
+    Yield,
+    guards_of,
+)
 from tilenest.ir import (
     INDEX,
     Block,
     Builder,
+    Function,
     Operation,
     Region,
     Rewriter,
@@ -137,6 +149,15 @@ def clip_dim(op: MapReducePost, dim: int, bound: Value, rewriter: Rewriter) -> N
     ordered = sorted(bounds)
     rewriter.set_operands(op, "upper", [bounds[d] for d in ordered])
     rewriter.set_attribute(op, "clipped", tuple(ordered))
+
+
+def state_capabilities(function: Function, rewriter: Rewriter) -> None:
+    """Let a function with guards state the features that its code needs by now."""
+    guards = guards_of(function)
+    if guards is not None:
+        needed = sorted(needed_features(function.walk()))
+        stated = (*guards, *map(Capability, needed))
+        rewriter.set_function_attribute(function, "guards", stated)
 
 
 def is_identity(access: Access, rank: int) -> bool:

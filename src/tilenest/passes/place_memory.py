@@ -1,8 +1,9 @@
 """Explicit memory becomes bufs, and its states the order of the program.
 
-In: Candidate form. Out: an allocation is a `buf.alloc` of its storage, padding included; a load is
-work that copies the elements from where the layout puts them, a store is work that puts them there.
-States are gone: they said that the order of the operations is the order of the effects.
+In: Candidate form and a target. Out: an allocation is a `buf.alloc` of its storage, padding
+included, in the class of memory that the target chooses for it; a load is work that copies the
+elements from where the layout puts them, a store is work that puts them there. States are gone:
+they said that the order of the operations is the order of the effects.
 
     %s2 = memory.store(%m, %s1, %t)     becomes   map_reduce_post(%t at (d0, d1)) -> %b at L(d0, d1)
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilenest.analysis import enclosing_parallels
 from tilenest.dialects import (
     Access,
     Alloc,
@@ -21,7 +21,6 @@ from tilenest.dialects import (
     MemoryLoad,
     MemoryStore,
 )
-from tilenest.errors import TargetError
 from tilenest.ir import (
     BufType,
     Function,
@@ -32,23 +31,24 @@ from tilenest.ir import (
     Value,
 )
 from tilenest.layouts import Const, DimRef, IndexExpr
+from tilenest.machine import Target
 from tilenest.passes.compose import Composer
 from tilenest.passes.pieces import insert_pointwise, insert_store, keep_laws
+from tilenest.plan import choose_memory, plan_scopes
 
-_MOST_BYTES = (1 << 63) - 1
 
-
-def place_memory(function: Function, rewriter: Rewriter) -> None:
+def place_memory(function: Function, target: Target, rewriter: Rewriter) -> None:
     """Rewrite every memory of one function in place."""
     allocations = [op for op in function.walk() if isinstance(op, MemoryAllocate)]
     if not allocations:
         return
+    scopes = plan_scopes(function, target)
     bufs: dict[Value, Value] = {}
     for op in allocations:
-        _refuse_resource(op)
         type_ = op.memory.type
         assert isinstance(type_, MemoryType)
-        alloc = Alloc(result_types=[BufType(type_.dtype, op.placement[1])])
+        resource = choose_memory(op, scopes, target).name
+        alloc = Alloc(resource=resource, result_types=[BufType(type_.dtype, op.placement[1])])
         buf = rewriter.builder_before(op).insert(alloc).result
         buf.name = op.memory.name
         bufs[op.memory] = buf
@@ -67,34 +67,6 @@ def place_memory(function: Function, rewriter: Rewriter) -> None:
                 pass
     for op in allocations:
         rewriter.erase(op)
-
-
-def _refuse_resource(op: MemoryAllocate) -> None:
-    """The CPU has private storage of a worker, and storage that the instances of a nest share."""
-    if op.resource not in ("auto", "private", "shared"):
-        raise TargetError(
-            f"a memory asks for {op.resource} storage, which the CPU does not have",
-            remedy="use auto or private, of a worker, or shared, of the instances of a nest",
-            location=op.location,
-        )
-    if op.resource == "private" and _is_used_inside(op):
-        raise TargetError(
-            "a memory is private to the instance that declares it, and used by instances inside",
-            remedy="declare it in the nest that uses it, or let it be shared",
-            location=op.location,
-        )
-    if op.bytes > _MOST_BYTES:
-        raise TargetError(
-            f"a memory needs {op.bytes} bytes, which 64 bits cannot address",
-            remedy="use a smaller shape, or smaller strides",
-            location=op.location,
-        )
-
-
-def _is_used_inside(op: MemoryAllocate) -> bool:
-    """Whether instances of a nest inside of its owner use a memory."""
-    around = list(enclosing_parallels(op))
-    return any(list(enclosing_parallels(user)) != around for user in op.memory.users)
 
 
 def _allocation_of(op: MemoryLoad | MemoryStore) -> MemoryAllocate:

@@ -1,4 +1,4 @@
-"""Rearranging the execution levels of a program: split, fuse, permute, and the like.
+"""Rearranging the execution levels of a program: split, fuse, unite, permute, and the like.
 
 In: a module and the name of a nest. Out: a `Remapping`, a value: every step gives another one and
 changes nothing. `proofs()` says what is known of every law; `apply()` rewrites the nests, every use
@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from tilenest.analysis import (
     ExecChain,
     applied_remap,
+    chain_along,
     chain_to,
     chains_of,
     kept_boundaries,
@@ -29,6 +30,8 @@ from tilenest.execution import (
     ExecRemap,
     ExecStructure,
     Observer,
+    PrefixCut,
+    Reanchor,
     RemapProof,
     coalesce,
     compose,
@@ -40,8 +43,10 @@ from tilenest.execution import (
     remove_unit,
     reshape,
     split,
+    unite,
 )
 from tilenest.ir import Function, Module, Operation, Rewriter
+from tilenest.layouts import check_kind
 from tilenest.passes.remap_nests import ChainBuilder, stretches_of
 from tilenest.passes.remap_places import Replacing
 from tilenest.records import record, replace
@@ -57,6 +62,10 @@ class Remapping:
     remap: ExecRemap
     definitions: tuple[Definition, ...] = ()
     """of every name of an extent that a step made"""
+    reanchors: tuple[Reanchor, ...] = ()
+    """what goes with the remap: operations that are repeated in deeper levels"""
+    expected: tuple[Observer, ...] = ()
+    """who does not look at the levels yet, and shall find them as well"""
 
     @property
     def levels(self) -> ExecStructure:
@@ -66,7 +75,7 @@ class Remapping:
     @property
     def observers(self) -> tuple[Observer, ...]:
         """Who looks at the levels as they are, and has to find what it sees."""
-        return observers_of(self.chain)
+        return (*observers_of(self.chain), *self.expected)
 
     def __str__(self) -> str:
         return f"{self.chain.structure} -> {self.levels}: {self.remap}"
@@ -81,15 +90,19 @@ class Remapping:
         """Adjacent levels as one, the last of them fastest."""
         return self.then(fuse(self.levels, *levels))
 
+    def unite(self, *levels: str) -> Remapping:
+        """Adjacent levels as axes of one nest; each of them stays the level it is."""
+        return self.then(unite(self.levels, *levels))
+
     def permute(self, *levels: str) -> Remapping:
         """Levels in another order; those that are not named stay where they are."""
+        for level in levels:
+            self.levels.position(level)
         named = iter(levels)
         order = [
             next(named, level.identity) if level.identity in levels else level.identity
             for level in self.levels.levels
         ]
-        for level in levels:
-            self.levels.position(level)
         return self.then(permute(self.levels, order))
 
     def reshape(self, levels: tuple[str, ...], extents: tuple[int, ...]) -> Remapping:
@@ -111,25 +124,31 @@ class Remapping:
 
     def then(self, step: ExecRemap) -> Remapping:
         """A further step, from the levels as they are by now."""
+        check_kind(step, ExecRemap, "a step")
         known = dict.fromkeys((*self.definitions, *step.new.definitions))
         return replace(self, remap=compose(self.remap, step), definitions=tuple(known))
+
+    def reanchor(self, observer: Observer, depth: int) -> Remapping:
+        """What may be repeated runs below `depth` of the levels as they are by now; this goes with
+        the remap, so no further step may follow."""
+        return replace(self, reanchors=(*self.reanchors, Reanchor(observer, PrefixCut(depth))))
 
     # Judging and applying --------------------------------------------------------------------
 
     def proofs(self) -> tuple[RemapProof, ...]:
         """What is known of every law, for the levels and for each observer; nothing is refused."""
-        return tuple(judge(self.remap, self.observers))
+        return tuple(judge(self.remap, self.observers, self.reanchors))
 
     def apply(self, rewriter: Rewriter | None = None) -> tuple[RemapProof, ...]:
         """Rewrite the module, or raise a `RemapError` and leave it as it is. Gives the proofs."""
-        applied = applied_remap(self.remap, self.observers)
+        applied = applied_remap(self.remap, self.observers, self.reanchors)
         proofs = proofs_of_record(applied)
         depths = self._depths(proofs)
         parts = stretches_of(self.chain, self.remap, depths)
         replacing = Replacing(self.chain, self.remap, proofs, depths)
         placements = [(one.operation, replacing.placement(one)) for one in placed_in(self.chain)]
         function = self.chain.nests[0].parent_function
-        if function is None or chain_to(self.chain.nests[-1]) != self.chain:
+        if function is None or chain_along(self.chain.nests) != self.chain:
             raise RemapError(
                 "the nests have changed since the levels were read",
                 remedy="read the levels anew after every remap",
@@ -147,9 +166,10 @@ class Remapping:
     def _depths(self, proofs: tuple[RemapProof, ...]) -> dict[int, int]:
         """How deep the inside of every kept nest is in the new levels."""
         chain = self.chain
+        # Who is only expected comes last, and moves nothing.
         found = {
             proof.old_cut.depth: proof.new_cut.depth
-            for proof in proofs
+            for proof in reversed(proofs)
             if proof.observer is not None and proof.observer.kind == "anchor"
         }
         kept = kept_boundaries(chain)

@@ -14,24 +14,25 @@ from __future__ import annotations
 from tilenest.analysis import (
     ModuloSchedule,
     PipelineDependences,
+    PipelineSchedules,
     schedule_record,
-    serial_schedule,
 )
 from tilenest.decisions import Decision
 from tilenest.dialects import Pipeline, PipelineSchedule, Serial, Yield
-from tilenest.ir import Block, Builder, Function, Region, Rewriter, Value, inline_block
-from tilenest.machine import Machine, cpu_target
+from tilenest.ir import Block, Builder, Function, On, Region, Rewriter, Value, inline_block
+from tilenest.machine import Target
 from tilenest.records import replace
 
 
-def serialize_pipelines(function: Function, machine: Machine, rewriter: Rewriter) -> list[Decision]:
+def serialize_pipelines(function: Function, target: Target, rewriter: Rewriter) -> list[Decision]:
     """Replace every pipeline, inner ones first."""
-    target = cpu_target(machine)
-    pipelines = [op for op in function.walk() if isinstance(op, Pipeline)]
+    on_target = On(function, target)
+    schedules = rewriter.analyses.get(PipelineSchedules, on_target).schedules
+    graphs = rewriter.analyses.get(PipelineDependences, function).graphs
     decisions: list[Decision] = []
-    for op in reversed(pipelines):
-        graph = rewriter.analyses.get(PipelineDependences, function).graphs[op]
-        found = serial_schedule(op, graph, target)
+    for op, graph in reversed(tuple(graphs.items())):
+        assert isinstance(op, Pipeline)
+        found = schedules[op].loop
         schedule = replace(schedule_record(op, graph, found), versions=())
         _inline_stages(op, schedule, rewriter)
         decisions.insert(0, _decision(op, found))

@@ -18,6 +18,7 @@ from tilenest.analysis import constant_of, is_inside
 from tilenest.dialects import (
     Access,
     Apply,
+    Atomic,
     Constant,
     Extent,
     Load,
@@ -212,6 +213,27 @@ def lower_element_load(op: Load, rewriter: Rewriter) -> None:
     if op.mask is not None:
         element = emitter.apply("where", [op.mask, element, other()], type_)
     rewriter.replace_op(op, [element])
+
+
+def lower_element_update(op: Atomic, rewriter: Rewriter) -> None:
+    """An atomic update of one element of a remapped view becomes one of the storage."""
+    composer = Composer(())
+    places = [composer.symbol(origin) for origin in op.origins]
+    landing = landing_of(composer, op.view, places, op.bounds == "assume")
+    builder = rewriter.builder_before(op)
+    emitter = _BetweenOperations(builder, composer.symbols)
+    wanted = landing.is_there(emitter) + ([] if op.mask is None else [op.mask])
+    update = Atomic(
+        view=landing.base,
+        origins=[emitter.index(place) for place in landing.results],
+        value=op.value,
+        expected=op.expected,
+        mask=all_of(emitter, wanted) if wanted else None,
+        function=op.function,
+        result_types=[result.type for result in op.results],
+    )
+    builder.insert(update)
+    rewriter.replace_op(op, update.results)
 
 
 def _zero(type_: Type) -> bool | int | float:

@@ -14,8 +14,11 @@ from __future__ import annotations
 from math import prod
 
 from tilenest.analysis import (
+    held_by_each,
     is_inside,
+    offset_step,
     panels,
+    participants_of,
     ranges_of,
     register_pressure,
     repartition_cost,
@@ -28,7 +31,6 @@ from tilenest.layouts import DimRef
 from tilenest.machine import Machine
 from tilenest.records import record
 
-REGISTER_BLOCKED = "register_blocked"
 _CHAINS_TO_FILL = 8
 """Independent multiply-adds that hide the latency of two units."""
 _LOAD_COST = 0.25
@@ -185,16 +187,13 @@ def _blocked(roles: Contraction, mr: int, nr: int, lanes: int, fits: bool) -> Sc
     if not fits:
         outer.reverse()
     inner = [Loop(roles.k, 1), Loop(roles.m, 1, "unrolled"), Loop(roles.n, lanes, "vector")]
-    return Sched((*outer, *inner), REGISTER_BLOCKED)
+    return Sched((*outer, *inner), "register_blocked")
 
 
 def register_block_of(op: MapReducePost) -> tuple[int, int] | None:
     """(rows, columns) of the register blocks a scheduled contraction over (m, n, k) runs."""
-    if not isinstance(op.sched, Sched) or op.sched.preset != REGISTER_BLOCKED:
-        return None
-    rows = next(loop.step for loop in op.sched.loops if loop.dim == 0)
-    columns = next(loop.step for loop in op.sched.loops if loop.dim == 1)
-    return rows, columns
+    blocks = op.sched.blocks if isinstance(op.sched, Sched) and op.folded_results else {}
+    return (blocks[0], blocks[1]) if {0, 1} <= blocks.keys() else None
 
 
 def _register_block(
@@ -242,19 +241,22 @@ def _operand(
     choice, other = ("panels", "in place") if is_packed else ("in place", "panels")
     change = _repartition(op, position, kept, block) if is_packed else None
     if change is not None:
-        reason = f"{reason}; {change.kept} elements are copied, {prod(change.target.fragment)} held"
+        held = prod((*change.target.participants, *change.target.fragment))
+        reason = f"{reason}; {change.kept} elements are copied, {held} held"
     decision = Decision(f"operand %{name}", choice, other, reason, op.location)
     return OperandPlan(block, change), decision
 
 
 def _repartition(op: MapReducePost, position: int, kept: int, block: int) -> Repartition:
-    """From a tile as it is to panels along its kept dim; nobody else holds any of it."""
+    """From a tile as its owner has it to panels along its kept dim, which every instance of the
+    parallel nests in between makes for itself."""
     value = op.inputs[position]
     assert isinstance(value.type, TileType)
     axes = op.access("input", position).map.results
     (k,) = set(range(op.rank)) - set(op.spec(0).dims)
     source = whole(value.type.shape)
-    target = panels(value.type.shape, axes.index(DimRef(kept)), axes.index(DimRef(k)), block)
+    own = panels(value.type.shape, axes.index(DimRef(kept)), axes.index(DimRef(k)), block)
+    target = held_by_each(own, participants_of(value, op))
     cost = repartition_cost(source, target)
     assert cost is not None, "one holder's elements are counted"
     return Repartition(source, target, *cost)
@@ -288,16 +290,9 @@ def plain_load(value: Value) -> MapReducePost | None:
 def _is_contiguous(op: MapReducePost, position: int, kept: int, load: MapReducePost) -> bool:
     """Whether neighbours along the kept dim are neighbours in memory."""
     axes = op.access("input", position).map.results
-    axis = axes.index(DimRef(kept))
-    view = load.inputs[0].type
-    assert isinstance(view, ViewType)
-    strides = view.strides
-    dim = load.spec(0).dims[axis]
-    moves = [load.access("input", 0).map.coefficient(r, dim) for r in range(view.rank)]
-    return all(
-        move == 0 or (move == 1 and stride == 1)
-        for move, stride in zip(moves, strides, strict=True)
-    )
+    dim = load.spec(0).dims[axes.index(DimRef(kept))]
+    step = offset_step(load.inputs[0].type, load.access("input", 0).map, dim, load.extents)
+    return step in (0, 1)
 
 
 def _is_near(value: Value, limit: int) -> bool:

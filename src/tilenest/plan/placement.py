@@ -1,24 +1,29 @@
 """Which scope of the target a parallel nest is bound to, and which memory a buf is in.
 
-In: a function in Scheduled form and a target. Out: a scope for every parallel, a class of memory
-for every buf, and decisions with their reasons. What the program names stays; what it leaves open
-is the first scope that fits between the nests around and those inside. Memory that its owner alone
-uses is the worker's that runs it; other memory has an instance for each unit of the owner's scope.
+In: a function in any form before Machine, and a target. Out: a scope for every parallel, a class of
+memory for every buf, and decisions with their reasons. What the program names stays; what it leaves
+open is the first scope that fits between the nests around and those inside. The class of a memory
+is the target's choice, from who owns it, who else uses it, and what is done there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from tilenest.analysis import nearest_parallel
+from tilenest.analysis import CONTRACTS, aligned, bytes_of, nearest_parallel
 from tilenest.decisions import Decision
-from tilenest.dialects import Alloc, Parallel
+from tilenest.dialects import Alloc, MemoryAllocate, Parallel
 from tilenest.errors import ScopeError, TargetError
-from tilenest.ir import Function
-from tilenest.machine import DEVICE, OPEN_SCOPE, WORKER, Target, preferred_scopes
+from tilenest.ir import Analysis, Asker, Edit, EditKind, EffectKind, Function, On, Operation
+from tilenest.machine import OPEN_SCOPE, MemoryNeed, ResourceClass, Target, preferred_scopes
 from tilenest.records import record
 
 _OPEN_MEMORY = "auto"
+_OPERATIONS = {
+    EffectKind.READ: "load",
+    EffectKind.WRITE: "store",
+    EffectKind.ATOMIC: "atomic",
+}
 
 
 @record
@@ -30,25 +35,79 @@ class PlacementPlan:
     decisions: tuple[Decision, ...]
 
 
-def plan_placement(function: Function, target: Target) -> PlacementPlan:
-    """The places of one function."""
+class Placements(Analysis[On[Function, Target], PlacementPlan]):
+    """The places of one function on a target."""
+
+    __slots__ = ()
+    NAME = "placements"
+
+    @classmethod
+    def compute(cls, subject: On[Function, Target], _: Asker, /) -> PlacementPlan:
+        function, target = subject.place, subject.given
+        scopes = plan_scopes(function, target)
+        resources = {
+            op: choose_memory(op, scopes, target).name
+            for op in function.walk()
+            if isinstance(op, Alloc) and op.resource == _OPEN_MEMORY
+        }
+        return PlacementPlan(
+            tuple((op, scope) for op, scope in scopes.items() if op.scope == OPEN_SCOPE),
+            tuple(resources.items()),
+            tuple(_decisions(resources)),
+        )
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        # Decisions hold names and locations, so that labels count.
+        return edit.kind is not EditKind.FUNCTION and edit.detail not in CONTRACTS
+
+
+def plan_scopes(function: Function, target: Target) -> Mapping[Parallel, str]:
+    """What every nest is bound to."""
     scopes: dict[Parallel, str] = {}
     for op in function.walk():
         if isinstance(op, Parallel):
             scopes[op] = _scope(op, scopes, target)
-    resources = {
-        op: _resource(op, scopes, target)
-        for op in function.walk()
-        if isinstance(op, Alloc) and op.resource == _OPEN_MEMORY
-    }
-    return PlacementPlan(
-        tuple((op, scope) for op, scope in scopes.items() if op.scope == OPEN_SCOPE),
-        tuple(resources.items()),
-        tuple(_decisions(resources)),
+    return scopes
+
+
+def choose_memory(
+    op: Alloc | MemoryAllocate, scopes: Mapping[Parallel, str], target: Target
+) -> ResourceClass:
+    """The class of memory that an allocation gets, from what it asks for."""
+    owner = nearest_parallel(op)
+    try:
+        return target.choose(
+            op.resource,
+            MemoryNeed(
+                target.outermost if owner is None else scopes[owner],
+                _is_shared(op),
+                _operations_on(op),
+                aligned(op.bytes) if isinstance(op, MemoryAllocate) else bytes_of(op),
+            ),
+        )
+    except TargetError as error:
+        raise TargetError(error.message, error.remedy, op.location) from error
+
+
+def _is_shared(op: Operation) -> bool:
+    """Whether instances of a nest inside of its owner use a memory."""
+    owner = nearest_parallel(op)
+    return any(nearest_parallel(user) is not owner for user in op.results[0].users)
+
+
+def _operations_on(op: Operation) -> frozenset[str]:
+    """What is done in a memory."""
+    memory = op.results[0]
+    return frozenset(
+        _OPERATIONS[effect.kind]
+        for user in memory.users
+        for effect in user.effects()
+        if effect.resource is memory and effect.kind in _OPERATIONS
     )
 
 
-def _scope(op: Parallel, outer: dict[Parallel, str], target: Target) -> str:
+def _scope(op: Parallel, outer: Mapping[Parallel, str], target: Target) -> str:
     """The scope of a nest, when those around it have theirs."""
     around = nearest_parallel(op)
     above = None if around is None else outer[around]
@@ -78,23 +137,9 @@ def _scope(op: Parallel, outer: dict[Parallel, str], target: Target) -> str:
     )
 
 
-def _resource(op: Alloc, scopes: dict[Parallel, str], target: Target) -> str:
-    """The class of memory of a buf."""
-    owner = nearest_parallel(op)
-    scope = DEVICE if owner is None else scopes[owner]
-    is_own = all(nearest_parallel(user) is owner for user in op.result.users)
-    if owner is not None and is_own:
-        return target.resource(_OPEN_MEMORY).name
-    for resource in target.resources:
-        if resource.topology == scope and (WORKER, "allocate") in resource.access:
-            return resource.name
-    return target.resource(_OPEN_MEMORY).name
-
-
-def _decisions(resources: dict[Alloc, str]) -> Iterator[Decision]:
+def _decisions(resources: Mapping[Alloc, str]) -> Iterator[Decision]:
     for op, name in resources.items():
-        owner = nearest_parallel(op)
-        if owner is not None and any(nearest_parallel(u) is not owner for u in op.result.users):
+        if nearest_parallel(op) is not None and _is_shared(op):
             yield Decision(
                 f"memory of %{op.result.name or '_'}",
                 name,

@@ -1,6 +1,6 @@
 """The loop nest of each op: which dim runs along vectors, what is unrolled, in which order.
 
-In: a bufferized op, the machine. Out: a `Sched` and why, with proofs of the atoms it leans on.
+In: a bufferized op, a target. Out: a `Sched` and why, with proofs of the atoms it leans on.
 
     pointwise       the dim along which stores are contiguous runs along vectors, several at once;
                     where the inputs are contiguous along another one, squares are transposed
@@ -13,13 +13,14 @@ In: a bufferized op, the machine. Out: a `Sched` and why, with proofs of the ato
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from tilenest.analysis import Reductions, Regrouping, atom_sites, offset_step
 from tilenest.decisions import Decision
 from tilenest.dialects import SCALAR_FUNCTIONS, Apply, AtomChoice, Loop, MapReducePost, Sched
-from tilenest.ir import Asker, element_dtype, index
-from tilenest.machine import Machine, Refusal, Selection, Target, cpu_target, select
-from tilenest.records import replace
+from tilenest.ir import Analysis, Asker, Edit, EditKind, On, element_dtype, index
+from tilenest.machine import Refusal, Selection, Target, select
+from tilenest.records import record, replace
 
 _COPIES = 4
 _COPIES_OF_EXPENSIVE = 2
@@ -27,13 +28,47 @@ _SMALLEST_BYTES = 4
 """Narrower elements are widened in registers before anything is computed."""
 
 
-Scheduled = tuple[Sched, tuple[Decision, ...]]
+@record
+class NestPlan:
+    """The loops of one op, and why these."""
+
+    sched: Sched
+    runner_up: str
+    reason: str
+    atoms: tuple[Selection, ...] = ()
+    """what finishes the steps that the loops leave to atoms"""
 
 
-def plan_schedule(op: MapReducePost, machine: Machine, ask: Asker) -> Scheduled:
-    """The schedule of one op."""
-    target = cpu_target(machine)
-    lanes = machine.lanes(_widest_bytes(op))
+class NestPlans(Analysis[On[MapReducePost, Target], NestPlan]):
+    """The plan of one op, whatever schedule it has."""
+
+    __slots__ = ()
+    NAME = "nest plans"
+    DEPENDS_ON: ClassVar = (Reductions,)
+
+    @classmethod
+    def compute(cls, subject: On[MapReducePost, Target], ask: Asker, /) -> NestPlan:
+        return _plan(subject.place, subject.given, ask)
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        # The proofs of atoms say where in the source they are needed, so that labels count.
+        return edit.kind is not EditKind.ATTRIBUTE or edit.detail != "sched"
+
+
+def plan_schedule(
+    op: MapReducePost, target: Target, ask: Asker
+) -> tuple[Sched, tuple[Decision, ...]]:
+    """The schedule of one op, and the decisions that led to it."""
+    plan = ask.get(NestPlans, On(op, target))
+    output = op.outputs[0].name if op.outputs else None
+    subject = f"nest that writes %{output}" if output else f"nest of {op.NAME}"
+    own = Decision(subject, plan.sched.preset, plan.runner_up, plan.reason, op.location)
+    return plan.sched, (own, *(selection.decision for selection in plan.atoms))
+
+
+def _plan(op: MapReducePost, target: Target, ask: Asker) -> NestPlan:
+    lanes = target.machine.lanes(_widest_bytes(op))
     folded = _folded_dims(op)
     if not folded:
         return _pointwise(op, lanes, target)
@@ -50,10 +85,12 @@ def plan_schedule(op: MapReducePost, machine: Machine, ask: Asker) -> Scheduled:
         return _kept_vectors(op, best_kept, folded, lanes)
     sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
     reason = f"only a folded dim is long, and {chain or 'no atom combines its lanes'}"
-    return sched, (_decision(op, sched, "vectorized", reason),)
+    return NestPlan(sched, "vectorized", reason)
 
 
-def _with_atoms(op: MapReducePost, sched: Sched, target: Target) -> Scheduled | Refusal:
+def _with_atoms(
+    op: MapReducePost, sched: Sched, target: Target
+) -> tuple[Sched, tuple[Selection, ...]] | Refusal:
     """The schedule with an atom for each step it leaves to one, or the first that has none."""
     found: list[Selection] = []
     for site in atom_sites(op, sched.loops).values():
@@ -63,19 +100,13 @@ def _with_atoms(op: MapReducePost, sched: Sched, target: Target) -> Scheduled | 
         found.append(selection)
     contracts = [selection.contract for selection in found]
     atoms = tuple(AtomChoice(contract.id, contract.version) for contract in contracts)
-    return replace(sched, atoms=atoms), tuple(selection.decision for selection in found)
+    return replace(sched, atoms=atoms), tuple(found)
 
 
-def _decision(op: MapReducePost, sched: Sched, runner_up: str, reason: str) -> Decision:
-    output = op.outputs[0].name if op.outputs else None
-    subject = f"nest that writes %{output}" if output else f"nest of {op.NAME}"
-    return Decision(subject, sched.preset, runner_up, reason, op.location)
-
-
-def _pointwise(op: MapReducePost, lanes: int, target: Target) -> Scheduled:
+def _pointwise(op: MapReducePost, lanes: int, target: Target) -> NestPlan:
     if all(extent == 1 for extent in op.extents):
         sched = Sched(tuple(Loop(d, 1) for d in range(op.rank)), "classic")
-        return sched, (_decision(op, sched, "vectorized", "it is one point"),)
+        return NestPlan(sched, "vectorized", "it is one point")
     dim = max(range(op.rank), key=lambda d: (_stores_along(op, d), _contiguity(op, d), d))
     reason = f"stores are contiguous along loop {dim}"
     if _stores_along(op, dim) < 2:
@@ -84,13 +115,12 @@ def _pointwise(op: MapReducePost, lanes: int, target: Target) -> Scheduled:
     if along is not None:
         found = _with_atoms(op, _transposed(op, dim, along, lanes), target)
         if not isinstance(found, Refusal):
-            sched, proofs = found
             why = f"inputs are contiguous along loop {along}, stores along loop {dim}"
-            return sched, (_decision(op, sched, "vectorized", why), *proofs)
+            return NestPlan(found[0], "vectorized", why, found[1])
         reason = f"{reason}; {found}"
     outer = [Loop(d, 1) for d in range(op.rank) if d != dim]
     sched = Sched((*outer, *_vectors(op, dim, lanes)), "vectorized")
-    return sched, (_decision(op, sched, "classic", reason),)
+    return NestPlan(sched, "classic", reason)
 
 
 def _transposing_dim(op: MapReducePost, dim: int, lanes: int) -> int | None:
@@ -123,7 +153,7 @@ def _vectors(op: MapReducePost, dim: int, lanes: int) -> Iterator[Loop]:
 
 def _split_fold(
     op: MapReducePost, dim: int, folded: set[int], lanes: int, target: Target
-) -> Scheduled | None:
+) -> NestPlan | None:
     """Partial folds, where an atom may combine their lanes."""
     kept = [Loop(d, 1) for d in range(op.rank) if d not in folded]
     others = [Loop(d, 1) for d in sorted(folded) if d != dim]
@@ -131,9 +161,8 @@ def _split_fold(
     found = _with_atoms(op, sched, target)
     if isinstance(found, Refusal):
         return None
-    sched, proofs = found
     reason = f"inputs are contiguous along folded loop {dim} and partial folds may be combined"
-    return sched, (_decision(op, sched, "vectorized", reason), *proofs)
+    return NestPlan(found[0], "vectorized", reason, found[1])
 
 
 def _chain(op: MapReducePost, ask: Asker) -> str | None:
@@ -142,7 +171,7 @@ def _chain(op: MapReducePost, ask: Asker) -> str | None:
     return next((verdict.reason for verdict in lanes if not verdict.is_legal), None)
 
 
-def _kept_vectors(op: MapReducePost, dim: int, folded: set[int], lanes: int) -> Scheduled:
+def _kept_vectors(op: MapReducePost, dim: int, folded: set[int], lanes: int) -> NestPlan:
     kept = [Loop(d, 1) for d in range(op.rank) if d not in folded and d != dim]
     inner = [Loop(d, 1) for d in sorted(folded)]
     outer, vector = [Loop(dim, lanes)], Loop(dim, lanes, "vector")
@@ -151,7 +180,7 @@ def _kept_vectors(op: MapReducePost, dim: int, folded: set[int], lanes: int) -> 
         outer = [Loop(dim, copies * lanes)]
     sched = Sched((*kept, *outer, *inner, vector), "vectorized")
     reason = f"cells along kept loop {dim} are independent, each folds in order"
-    return sched, (_decision(op, sched, "reduction_vectorized", reason),)
+    return NestPlan(sched, "reduction_vectorized", reason)
 
 
 def _folded_dims(op: MapReducePost) -> set[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilenest.ir import Module, Rewriter
-from tilenest.machine import Machine
+from tilenest.machine import Machine, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import verify_module
 
@@ -18,7 +18,7 @@ def lowered(module: Module, machine: Machine) -> Iterator[tuple[str, Module]]:
     """The module is changed in place up to Scheduled form."""
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(module, machine, rewriter)
+        step(module, cpu_target(machine), rewriter)
         verify_module(module)
         rewriter.analyses.check()
         yield name, module

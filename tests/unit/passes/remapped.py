@@ -118,6 +118,30 @@ def staged(A, C):
 
 
 @tn.kernel
+def pipelined(A, C):
+    """Nothing but a pipeline inside of two nests."""
+    for row in tn.parallel(3):
+        for column in row.parallel(2):
+            for step in column.pipeline(4, window=2):
+                step.stage("load")
+                x = A.at(row.index(), step.index()).load()
+                step.stage("add")
+                old = C.at(row.index(), column.index()).load()
+                C.at(row.index(), column.index()).store(old * 2 + x)
+
+
+@tn.kernel
+def scaled(A, S, C):
+    """A read that every instance of the inner nest may do by itself."""
+    for row in tn.parallel(3):
+        factor = S.at(row.index()).load() + 1
+        for column in row.parallel(4):
+            C.at(row.index(), column.index()).store(
+                A.at(row.index(), column.index()).load() * factor
+            )
+
+
+@tn.kernel
 def triangle(A, C):
     for row in tn.parallel(4):
         for column in row.serial(row.index() + 1):
@@ -198,6 +222,8 @@ CASES = {
     "units": Case(units.capture, ((3, 1), (3,)), "again"),
     "folded": Case(folded.capture, ((3, 6), (3,)), "step", np.float32),
     "staged": Case(staged.capture, ((4, 5), (4,)), "step"),
+    "pipelined": Case(pipelined.capture, ((3, 4), (3, 2)), "step"),
+    "scaled": Case(scaled.capture, ((3, 4), (3,), (3, 4)), "column"),
     "triangle": Case(triangle.capture, ((2,), (4, 4)), "twice"),
     "backwards": Case(lambda *_: tn.parse(BACKWARDS), ((7,), (1,)), "k"),
     "patched": Case(lambda *_: tn.parse(PATCHED), ((12,), (12,)), "i"),

@@ -18,7 +18,7 @@ from tilenest.decisions import Decision
 from tilenest.dialects import MapReducePost
 from tilenest.interp import interpret
 from tilenest.ir import DTYPES, DType, Function, Module, Operation, Rewriter
-from tilenest.machine import AVX512, Machine
+from tilenest.machine import AVX512, Machine, cpu_target
 from tilenest.passes import SCHEDULE_PASSES
 from tilenest.verify import verify_module
 
@@ -78,7 +78,7 @@ def run_stepwise(
     decisions: list[Decision] = []
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        decisions += step(module, machine, rewriter)
+        decisions += step(module, cpu_target(machine), rewriter)
         verify_module(module)
         rewriter.analyses.check()
         for wanted, found in zip(expected, run(module, arrays), strict=True):

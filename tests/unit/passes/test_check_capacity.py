@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ def scheduled(kernel: Any = buffered) -> tuple[Function, Rewriter]:
     module = capture(kernel, specs_of(arrays), {}).module
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        list(step(module, AVX2, rewriter))
+        list(step(module, cpu_target(AVX2), rewriter))
     (function,) = module.functions
     return function, rewriter
 
@@ -60,6 +61,39 @@ def test_capacity_counts_explicit_memory_and_temporaries_together() -> None:
     assert f"%{largest.result.name} (" in message
     assert f"with {size}" in message
     assert f"{found.bytes} bytes of {found.resource} memory, which has {found.bytes - 1}" in message
+
+
+def huge(X: Any, Y: Any, *, stride: int) -> None:
+    """Two memories whose rows lie far apart, both needed in the end."""
+    rows, columns = tn.axis("r", 4), tn.axis("c", 40)
+    for block in tn.parallel(6):
+        cells = tn.memory(float32, tn.layout((rows, columns), stride=(stride, 1)))
+        others = tn.memory(float32, tn.layout((rows, columns), stride=(stride, 1)))
+        cells.store(X[(block.index() * 4, 0), (rows, columns)])
+        others.store(cells.load() * 2.0)
+        Y((block.index() * 4, 0), (rows, columns)).store(cells.load() + others.load())
+
+
+def compiled(stride: int) -> None:
+    arrays: list[Array] = [np.zeros((24, 40), np.float32) for _ in range(2)]
+    assert isinstance(huge, FunctionType)
+    module = capture(huge, specs_of(arrays), {"stride": stride}).module
+    rewriter = Rewriter()
+    for _, step in SCHEDULE_PASSES:
+        list(step(module, cpu_target(AVX2), rewriter))
+
+
+def test_capacity_of_the_cpu_ends_with_the_addresses_of_a_process() -> None:
+    most = 1 << 47
+    each = most // 2 // 4
+    compiled((each - 64) // 3)
+    with pytest.raises(TargetError, match=f"bytes of private memory, which has {most}") as caught:
+        compiled((each + 64) // 3)
+    assert "%cells (" in caught.value.message
+    assert "%others (" in caught.value.message
+    with pytest.raises(TargetError, match=f"'private' has {most}") as caught:
+        compiled((2 * each + 64) // 3)
+    assert caught.value.location is not None
 
 
 def test_capacity_is_what_can_be_addressed_where_nothing_else_ends_it() -> None:

@@ -13,7 +13,7 @@ from tilenest.capture import capture
 from tilenest.dialects import Check, If, Load, MapReducePost, Serial
 from tilenest.errors import OutOfBounds
 from tilenest.ir import Module, Rewriter
-from tilenest.machine import AVX2
+from tilenest.machine import AVX2, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import verify_module
 
@@ -59,7 +59,7 @@ def scheduled(kernel: Any, at: int) -> Module:
     module = capture(kernel, specs_of(arrays()), {"at": at}).module
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2, rewriter)
+        step(module, cpu_target(AVX2), rewriter)
     return module
 
 
@@ -71,7 +71,7 @@ def test_every_step_keeps_the_checks(kernel: Any, good: int, bad: int, is_low: b
     module = capture(kernel, specs_of(arrays()), {"at": -1 if is_low else bad}).module
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2, rewriter)
+        step(module, cpu_target(AVX2), rewriter)
         verify_module(module)
         rewriter.analyses.check()
         with pytest.raises(OutOfBounds, match=meant):

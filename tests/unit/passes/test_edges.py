@@ -13,7 +13,7 @@ from tilenest.capture import capture
 from tilenest.dialects import Alloc
 from tilenest.errors import OutOfBounds
 from tilenest.ir import Rewriter, float32, int32
-from tilenest.machine import AVX2
+from tilenest.machine import AVX2, cpu_target
 from tilenest.passes import SCHEDULE_PASSES
 
 # Kernels are captured, not called: their types are judged by capture.
@@ -222,7 +222,7 @@ def test_checked_reads_raise_after_every_step() -> None:
     module = capture(kernel, specs_of(arrays), {"offset": 1}).module
     rewriter = Rewriter()
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX2, rewriter)
+        step(module, cpu_target(AVX2), rewriter)
         with pytest.raises(OutOfBounds):
             run(module, arrays)
 

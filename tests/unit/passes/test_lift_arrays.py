@@ -11,7 +11,7 @@ from tilenest.dialects import registry
 from tilenest.errors import TileArrayError
 from tilenest.interp import interpret
 from tilenest.ir import Rewriter, parse_module
-from tilenest.machine import AVX2, AVX512, Machine
+from tilenest.machine import AVX2, AVX512, Machine, cpu_target
 from tilenest.passes import lift
 from tilenest.verify import verify_module
 
@@ -70,5 +70,5 @@ def test_an_array_made_anew_in_a_region_is_refused() -> None:
     )
     function = next(iter(parse_module(text, registry()).functions))
     with pytest.raises(TileArrayError, match="not the one it was given") as caught:
-        lift(function, Rewriter())
+        lift(function, cpu_target(AVX512), Rewriter())
     assert caught.value.remedy == "make the array once, before the region"

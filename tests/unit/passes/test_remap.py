@@ -12,15 +12,16 @@ import tilenest as tn
 from tests.unit.ir.photograph import photograph
 from tests.unit.passes.remapped import CASES, captured, results
 from tilenest.analysis import ExecutionStructure, remaps_of
-from tilenest.dialects import Load, Placement
+from tilenest.dialects import Load, Parallel, Pipeline, Placement
 from tilenest.errors import ArgumentTypeError, RemapError, TileError
+from tilenest.interp import interpret
 from tilenest.ir import Module, Rewriter, Transaction, print_module
 from tilenest.passes import Remapping, remap
 from tilenest.verify import verify_module
 
 POINTS = list(product(range(4), repeat=3))
 SEEDS = 15
-STEPS = ("split", "fuse", "permute", "permute", "reshape", "coalesce", "insert", "remove")
+STEPS = ("split", "fuse", "unite", "permute", "permute", "reshape", "coalesce", "insert", "remove")
 
 
 def step(random_: random.Random, plan: Remapping) -> Remapping:
@@ -33,6 +34,8 @@ def step(random_: random.Random, plan: Remapping) -> Remapping:
             return plan.split(names[at], random_.randint(1, 4))
         case "fuse" if names:
             return plan.fuse(*run)
+        case "unite" if names:
+            return plan.unite(*run)
         case "permute" if names:
             return plan.permute(*random_.sample(names, random_.randint(1, len(names))))
         case "reshape" if names:
@@ -248,6 +251,88 @@ def test_execution_remaps_keep_who_waits(
     else:
         with pytest.raises(RemapError):
             plan.apply()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda plan: plan.unite("row", "column"),
+        lambda plan: plan.fuse("row", "column"),
+        lambda plan: plan.permute("column", "row").split("row", 2),
+        lambda plan: plan.insert_unit(0, "u"),
+    ],
+)
+def test_execution_remaps_around_a_pipeline(steps: Callable[[Remapping], Remapping]) -> None:
+    """The levels around a staged pipeline move, and the pipeline stays the one it is."""
+    case = CASES["pipelined"]
+    module = captured(case)
+    expected = results(case, module)
+    (pipeline,) = [op for op in module.walk() if isinstance(op, Pipeline)]
+    steps(remap(module, case.leaf)).apply()
+    verify_module(module)
+    assert [op for op in module.walk() if isinstance(op, Pipeline)] == [pipeline]
+    np.testing.assert_array_equal(results(case, module), expected)
+    with pytest.raises(RemapError, match="pipeline with stages cannot be rearranged"):
+        remap(module, case.leaf).split("step", 2).apply()
+
+
+STATED = """module "candidate"
+
+func @main(%A: view<i32, [4, 5], [5, 1]>, %C: view<i32, [4, 5], [5, 1]>) with (
+    alias_groups = [0, 1]
+) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %c4 = scalar.constant 4 : index
+  %c5 = scalar.constant 5 : index
+  exec.parallel(lower = [%c0], upper = [%c4], step = [%c1]) { |%i: index|
+    exec.pipeline(
+        lower = [%c0], upper = [%c5], step = [%c1], stage_names = ["copy"], dependences = []
+    ) { |%k: index|
+      %x = tile.load(%A, [%i, %k]) : i32
+      tile.store(%C, [%i, %k], %x)
+      exec.yield
+    }
+    exec.yield
+  }
+  func.return
+}
+"""
+
+
+def test_execution_remaps_around_a_stated_pipeline_of_one_stage() -> None:
+    """It stays as well, where nothing else stands in the nest around it."""
+    module = tn.parse(STATED)
+    verify_module(module)
+    (pipeline,) = [op for op in module.walk() if isinstance(op, Pipeline)]
+    remap(module, "k").split("i", 2).apply()
+    assert [op for op in module.walk() if isinstance(op, Pipeline)] == [pipeline]
+    source, target = np.arange(20, dtype=np.int32).reshape(4, 5), np.full((4, 5), 77, np.int32)
+    interpret(module, [source, target])
+    np.testing.assert_array_equal(target, source)
+
+
+def test_execution_remaps_repeat_what_may_be_repeated() -> None:
+    """Two nests with a read between them become one where the read is re-anchored, and the record
+    says so; without that they are refused."""
+    case = CASES["scaled"]
+    module = captured(case)
+    expected = results(case, module)
+    plan = remap(module, case.leaf).unite("row", "column")
+    plan.apply()
+    assert len([op for op in module.walk() if isinstance(op, Parallel)]) == 2
+    module = captured(case)
+    plan = remap(module, case.leaf).unite("row", "column")
+    (repeatable,) = [one for one in plan.observers if one.is_repeatable]
+    plan.reanchor(repeatable, 2).apply()
+    (nest,) = [op for op in module.walk() if isinstance(op, Parallel)]
+    assert nest.rank == 2
+    np.testing.assert_array_equal(results(case, module), expected)
+    (function,) = module.functions
+    (applied,) = remaps_of(function)
+    assert [one.moved for one in applied.observers if one.repeatable] == [2]
+    assert print_module(tn.parse(print_module(module))) == print_module(module)
+    verify_module(tn.parse(print_module(module)))
 
 
 def test_execution_remaps_name_the_nests_there_are() -> None:

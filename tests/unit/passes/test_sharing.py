@@ -13,7 +13,7 @@ from tests.unit.passes.stepwise import run, run_stepwise
 from tilenest import language
 from tilenest.dialects import Alloc, MapReducePost
 from tilenest.ir import Rewriter
-from tilenest.machine import AVX512
+from tilenest.machine import AVX512, cpu_target
 from tilenest.passes import SCHEDULE_PASSES
 from tilenest.verify import verify_module
 
@@ -180,7 +180,7 @@ def test_every_step_keeps_what_a_program_stores(text: str) -> None:
     expected = [run(result.module, given) for given in inputs]
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(result.module, AVX512, rewriter)
+        step(result.module, cpu_target(AVX512), rewriter)
         verify_module(result.module)
         rewriter.analyses.check()
         for given, wanted in zip(inputs, expected, strict=True):

@@ -31,7 +31,7 @@ from tilenest.ir import (
     print_module,
 )
 from tilenest.layouts import Dim, positional_dim
-from tilenest.machine import AVX512
+from tilenest.machine import AVX512, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import verify_module
 
@@ -176,7 +176,7 @@ def compare(chain: Chain, arrays: list[Array], expected: list[Array]) -> None:
     check("as built")
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(module, AVX512, rewriter)
+        step(module, cpu_target(AVX512), rewriter)
         check(name)
     machine = lower_machine(module)
     simplify_machine(machine)

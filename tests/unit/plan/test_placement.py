@@ -7,10 +7,10 @@ import tilenest as tn
 from tilenest.dialects import Alloc, Parallel
 from tilenest.driver import parse
 from tilenest.errors import ScopeError, TargetError
-from tilenest.ir import Module, Rewriter
+from tilenest.ir import Module, On, Rewriter, fresh
 from tilenest.machine import AVX2, AVX512, cpu_target
 from tilenest.passes import place
-from tilenest.plan import plan_placement
+from tilenest.plan import Placements
 from tilenest.verify import verify_module
 
 NESTS = """module "scheduled"
@@ -71,7 +71,7 @@ def nests(outer: str = "auto", inner: str = "auto") -> Module:
 def test_scopes_fit_between_those_that_are_named(machine, named, chosen) -> None:
     module = nests(*named)
     (function,) = module.functions
-    place(function, machine, Rewriter())
+    place(function, cpu_target(machine), Rewriter())
     assert tuple(op.scope for op in module.walk() if isinstance(op, Parallel)) == chosen
     verify_module(module)
 
@@ -79,7 +79,7 @@ def test_scopes_fit_between_those_that_are_named(machine, named, chosen) -> None
 def test_memory_is_where_its_owner_has_an_instance() -> None:
     module = nests("group", "worker")
     (function,) = module.functions
-    decisions = place(function, AVX512, Rewriter())
+    decisions = place(function, cpu_target(AVX512), Rewriter())
     found = {op.result.name: op.resource for op in module.walk() if isinstance(op, Alloc)}
     assert found == {"outside": "call", "shared": "shared", "own": "private", "last": "private"}
     assert [decision.subject for decision in decisions] == ["memory of %shared"]
@@ -96,7 +96,7 @@ def test_memory_is_where_its_owner_has_an_instance() -> None:
 def test_scopes_that_the_target_does_not_nest_are_refused(named, error, message) -> None:
     (function,) = nests(*named).functions
     with pytest.raises(error, match=message) as refused:
-        plan_placement(function, cpu_target(AVX2))
+        fresh(Placements, On(function, cpu_target(AVX2)))
     assert refused.value.remedy
 
 
