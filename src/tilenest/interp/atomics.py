@@ -41,13 +41,14 @@ def atomic(frame: Frame, op: Atomic) -> list[Array]:
             for origin, step in zip(window.origins, point, strict=True)
         ]
         old = read(window.view, place, rank, zero)
-        new = _updated(op.function, dtype, old, [operand[point] for operand in given])
+        new = updated(op.function, dtype, old, [operand[point] for operand in given])
         write(window.view, place, np.ones((1,) * rank, np.bool_), new)
         before[point] = old.reshape(())
     return [before.reshape([dim.extent for dim in op.dims])] if op.results else []
 
 
-def _updated(function: str, dtype: DType, old: Array, given: list[Array]) -> Array:
+def updated(function: str, dtype: DType, old: Array, given: list[Array]) -> Array:
+    """What an element becomes; `given` is the value, and what is expected where that is asked."""
     value = np.full(old.shape, given[0], old.dtype)
     if function == "exchange":
         return value

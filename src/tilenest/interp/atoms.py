@@ -67,6 +67,7 @@ MEANINGS: Mapping[str, Meaning] = {
     "cpu.lanes.transpose": transpose_lanes,
     "cpu.lanes.reduce": reduce_lanes,
     "cpu.lanes.extreme": reduce_lanes,
+    "cpu.lanes.number": reduce_lanes,
     "cpu.lanes.bits": reduce_lanes,
 }
 HANDLERS: dict[type[Operation], Handler] = {AtomCall: call}

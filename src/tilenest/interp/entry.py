@@ -62,11 +62,19 @@ def interpret(
     `shuffle` seeds the order in which independent instances and chunks run and how chunks are cut.
     """
     chosen = _chosen(module, function)
-    order = None if shuffle is None else np.random.default_rng(shuffle)
+    order = None if shuffle is None else _drawn(shuffle)
     frame = Frame(module, HANDLERS, order)
     with np.errstate(all="ignore"):
         returned = frame.run(chosen.body, bind(chosen, arguments))
     return [value[()] if isinstance(value, np.ndarray) else value for value in returned]
+
+
+def _drawn(seed: object) -> np.random.Generator:
+    if isinstance(seed, int) and seed >= 0:
+        return np.random.default_rng(seed)
+    raise ArgumentTypeError(
+        f"shuffle is {seed!r}", remedy="use an int from 0 on, or None for the text's order"
+    )
 
 
 def _chosen(module: Module, name: str | None) -> Function:

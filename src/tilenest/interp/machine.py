@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tilenest.dialects import (
+    AddressAtomic,
     AddressLoad,
     AddressStore,
     Check,
@@ -29,6 +30,7 @@ from tilenest.dialects import (
     Splat,
 )
 from tilenest.errors import InternalError, OutOfBounds
+from tilenest.interp.atomics import updated
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.functions import cast
 from tilenest.interp.values import (
@@ -122,6 +124,19 @@ def store(frame: Frame, op: AddressStore) -> list[Array]:
     value = frame.array(op.value)
     _put(frame, op, pointer, _contiguous(op.value, value.shape), value)
     return []
+
+
+def atomic(frame: Frame, op: AddressAtomic) -> list[Array]:
+    pointer, dtype = frame.pointer(op.pointer), element_dtype(op.value.type)
+    if not _mask(frame, op.mask):
+        return [np.zeros((), numpy_dtype(dtype))]
+    _demand_alignment(pointer, dtype.bytes, op.NAME)
+    touched = _touch(pointer, np.zeros(1, np.int64), dtype.bytes, op.NAME)
+    old = np.ascontiguousarray(pointer.memory.data[touched]).view(numpy_dtype(dtype)).reshape(())
+    given = [frame.array(value) for value in (op.value, op.expected) if value is not None]
+    new = updated(op.function, dtype, old, given)
+    pointer.memory.data[touched] = np.ascontiguousarray(new).view(np.uint8).reshape(touched.shape)
+    return [old]
 
 
 def gather(frame: Frame, op: Gather) -> list[Array]:
@@ -221,6 +236,7 @@ HANDLERS: dict[type[Operation], Handler] = {
     Check: check,
     AddressLoad: load,
     AddressStore: store,
+    AddressAtomic: atomic,
     Gather: gather,
     Scatter: scatter,
     Splat: splat,

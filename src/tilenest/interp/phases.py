@@ -14,7 +14,7 @@ import numpy as np
 
 from tilenest.analysis import nearest_parallel
 from tilenest.dialects import Synchronize
-from tilenest.errors import InternalError
+from tilenest.errors import ControlFlowError
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.values import RuntimeValue
 from tilenest.ir import Block, Operation
@@ -77,7 +77,11 @@ def run_in_phases(instances: Sequence[Callable[[], object]]) -> None:
         while any(not one.is_over for one in turns):
             for one in turns:
                 if one.is_over:
-                    raise InternalError("an instance ends where others wait for it")
+                    raise ControlFlowError(
+                        "an instance ends where others wait for it",
+                        remedy="let all instances of a nest come to each of its tn.sync: give the "
+                        "serial nests around it bounds that are the same for all of them",
+                    )
                 one.resume()
                 if one.error is not None:
                     raise one.error

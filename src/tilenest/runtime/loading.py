@@ -2,7 +2,8 @@
 
 In: a `Captured` kernel. Out: `Loaded`: the native function and, on request, every stage of its
 compilation. The cache's key is all that the code depends on: the program's text, what its entry
-checks, the machine, the compiler. A second process that captures the same program only loads.
+checks, the machine, the compiler. A second process that captures the same program only loads. What
+code needs of a machine is kept with it, and this one has all of that or the code never runs.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tilenest.backends.llvm import (
     undefined_symbols,
 )
 from tilenest.driver import Captured, Compilation, host, lower
-from tilenest.errors import InternalError, TileError
+from tilenest.errors import InternalError, TargetError, TileError
 from tilenest.records import replace
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
 from tilenest.runtime.foreign import function_at, library_symbols
@@ -52,13 +53,29 @@ def load(captured: Captured, *, checks_overlap: bool = True) -> Loaded:
     objects = default_cache()
     key = _key(captured)
     found = None if objects is None else objects.load(key)
-    if found is not None:
+    if found is not None and not missing_features(found.metadata.get("needs")):
         return Loaded(captured, found.code, None)
     compilation = _lower(captured)
+    needs = sorted(compilation.needs)
+    missing = missing_features(needs)
+    if missing:
+        raise TargetError(
+            f"the code of {captured.name} needs {', '.join(missing)}, which this machine lacks",
+            "compile it for this machine",
+        )
     if objects is not None:
-        metadata = {"kernel": captured.name, "seconds": dict(compilation.timings)}
+        seconds = dict(compilation.timings)
+        metadata = {"kernel": captured.name, "seconds": seconds, "needs": needs}
         objects.store(key, CacheEntry(metadata, compilation.object_code))
     return Loaded(captured, compilation.object_code, compilation)
+
+
+def missing_features(needs: object) -> list[str]:
+    """Of the features that code needs, those that this machine lacks; of a list that is none,
+    something."""
+    if not isinstance(needs, list):
+        return ["a list of its features"]
+    return sorted(set(map(str, needs)) - host().features)
 
 
 def _lower(captured: Captured) -> Compilation:

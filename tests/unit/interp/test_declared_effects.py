@@ -20,7 +20,7 @@ from tilenest.interp.entry import HANDLERS, bind
 from tilenest.interp.frame import Frame
 from tilenest.interp.values import Array, Pointer, RuntimeValue, Storage
 from tilenest.ir import EffectKind, Module, Operation, RegionUse, Rewriter
-from tilenest.machine import AVX512
+from tilenest.machine import AVX512, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 
 ACCESSES = """
@@ -188,7 +188,7 @@ def forms(bounds: str) -> Iterator[Module]:
     yield module
     rewriter, form = Rewriter(), module.form
     for _, step in SCHEDULE_PASSES:
-        step(module, AVX512, rewriter)
+        step(module, cpu_target(AVX512), rewriter)
         if module.form != form:
             yield module
             form = module.form

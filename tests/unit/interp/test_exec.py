@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from tests.unit.interp.programs import Program, blank, view
-from tilenest.dialects import If, Load, Nest, Parallel, Pipeline, Reduce, Serial, Store, contract_of
+from tilenest.dialects import (
+    If,
+    Load,
+    Nest,
+    Parallel,
+    Pipeline,
+    Reduce,
+    Serial,
+    Store,
+    Synchronize,
+    contract_of,
+)
+from tilenest.errors import OutOfBounds, TargetError
+from tilenest.interp import exec as structured
+from tilenest.interp.exec import Domain
 from tilenest.ir import BOOL, INDEX, ScalarType, Value, float32
 
 F32 = ScalarType(float32)
@@ -124,6 +140,55 @@ def test_parallel_visits_every_instance_once_in_any_order() -> None:
         assert (counts == 1).all()
         winners.add(float(winner[0]))
     assert len(winners) > 1, "interference shows as a result that follows the order"
+
+
+@pytest.mark.parametrize(
+    "bounds", [(), ((0, 3, 1), (5, -2, -3)), ((0, 4, 0),), ((2, 2, 1), (0, 3, 1))]
+)
+def test_a_domain_is_the_product_of_its_ranges(bounds: tuple[tuple[int, int, int], ...]) -> None:
+    domain = Domain(bounds)
+    ranges = [range(*axis) if axis[2] else range(0) for axis in bounds]
+    assert [domain.point(place) for place in domain.places] == list(itertools.product(*ranges))
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100])
+def test_runs_of_a_large_domain_are_visited_as_drawn(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(structured, "MOST_DRAWN", 8)
+    visits = list(structured.visited(range(size), np.random.default_rng(0)))
+    assert sorted(visits) == list(range(size))
+    assert size < 7 or visits != sorted(visits)
+
+
+@pytest.mark.parametrize("kind", [Parallel, Serial])
+@pytest.mark.parametrize("shuffle", [None, 5])
+def test_a_domain_larger_than_memory_is_not_listed(
+    kind: type[Parallel | Serial], shuffle: int | None
+) -> None:
+    program = Program(view(float32, 1))
+    (a,) = program.arguments
+    nest = program.nest(kind, [1 << 40, 1 << 40])
+    with program.inside(nest) as (i, j):
+        load = Load(
+            view=a, origins=[program.apply("add", i, j)], bounds="check", result_types=[F32]
+        )
+        program.add(load)
+        program.yields()
+    program.finish()
+    with pytest.raises(OutOfBounds):
+        program.run(np.zeros(3, np.float32), shuffle=shuffle)
+
+
+def test_too_many_instances_that_wait_are_refused() -> None:
+    program = Program()
+    nest = program.nest(Parallel, [1 << 40])
+    with program.inside(nest):
+        program.add(Synchronize())
+        program.yields()
+    program.finish()
+    with pytest.raises(TargetError, match="1099511627776 instances wait for each other"):
+        program.run()
 
 
 def test_one_seed_gives_one_order() -> None:

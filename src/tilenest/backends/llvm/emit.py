@@ -9,6 +9,7 @@ nothing is promised.
 
 from collections.abc import Mapping
 
+from tilenest.backends.llvm.emit_atomics import emit_atomic
 from tilenest.backends.llvm.emit_atoms import ATOM_EMITTERS, emit_atom
 from tilenest.backends.llvm.emit_check import emit_check
 from tilenest.backends.llvm.emit_control import emit_branch, emit_for
@@ -38,6 +39,7 @@ from tilenest.backends.llvm.registers import register_type
 from tilenest.backends.llvm.text import ModuleText
 from tilenest.backends.llvm.values import I32, POINTER, LlvmType, constant
 from tilenest.dialects import (
+    AddressAtomic,
     AddressLoad,
     AddressStore,
     Apply,
@@ -71,6 +73,7 @@ EMITTERS: Mapping[type[Operation], Emit] = {
     Check: emit_check,
     AddressLoad: emit_load,
     AddressStore: emit_store,
+    AddressAtomic: emit_atomic,
     Gather: emit_gather,
     Scatter: emit_scatter,
     Splat: emit_splat,
@@ -79,7 +82,7 @@ EMITTERS: Mapping[type[Operation], Emit] = {
     AtomCall: emit_atom,
 }
 """Every operation of Machine form that is no terminator, but for those that are refused."""
-FACILITIES = frozenset({"addresses", "atoms", "faults", "lanes", "pool"})
+FACILITIES = frozenset({"addresses", "atomics", "atoms", "faults", "lanes", "pool"})
 """What an operation may need of this target."""
 
 

@@ -31,9 +31,15 @@ class HostMachineInfo:
     features: str
     data_layout: str
 
+    @property
+    def enabled(self) -> frozenset[str]:
+        """The names in `features` (LLVM's "+avx2,-sse4a" list) that the processor has."""
+        listed = self.features.split(",")
+        return frozenset(name.removeprefix("+") for name in listed if name.startswith("+"))
+
     def has(self, feature: str) -> bool:
-        """Whether `features` (LLVM's "+avx2,-sse4a" list) holds `feature`."""
-        return f"+{feature}" in self.features.split(",")
+        """Whether the processor has this one."""
+        return feature in self.enabled
 
     @property
     def function_attributes(self) -> tuple[str, ...]:
