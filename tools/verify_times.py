@@ -19,6 +19,7 @@ import numpy as np
 import tilenest as tn
 from tilenest.driver import host
 from tilenest.ir import Module, Rewriter, Rule, Subject, clone_module
+from tilenest.machine import cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import RULE_STEPS, verify_module
 
@@ -50,7 +51,7 @@ def stages(extent: int) -> Iterator[tuple[str, Module, bool]]:
     yield "candidate", clone_module(module), True
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
-        step(module, host().machine, rewriter)
+        step(module, cpu_target(host().machine), rewriter)
         is_last = step is SCHEDULE_PASSES[-1][1]
         yield f"scheduled: {name}" if is_last else name, clone_module(module), is_last
     machine = lower_machine(module)

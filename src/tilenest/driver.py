@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from types import FunctionType, ModuleType
 
-from tilenest.analysis import coincidence_hazard, stored_by
+from tilenest import analysis
 from tilenest.backends.llvm import (
     Argument,
     ArrayArgument,
@@ -36,7 +36,7 @@ from tilenest.capture import (
     capture,
 )
 from tilenest.decisions import Plan
-from tilenest.dialects import Load, Store, base_of, registry
+from tilenest.dialects import base_of, capabilities_of, registry
 from tilenest.errors import (
     ArgumentTypeError,
     OverlapError,
@@ -56,7 +56,7 @@ from tilenest.ir import (
     parse_module,
     print_module,
 )
-from tilenest.machine import Machine, host_machine, read_cache_sizes
+from tilenest.machine import Machine, Target, cpu_target, host_machine, read_cache_sizes
 from tilenest.records import record
 
 FORMS = ("candidate", "scheduled", "machine")
@@ -69,14 +69,19 @@ class Host:
     processor: HostMachineInfo
     machine: Machine
 
+    @property
+    def features(self) -> frozenset[str]:
+        """What code may need: features of the instruction set, and of what the plan saw."""
+        return self.processor.enabled | self.machine.features
+
 
 @cache
 def host() -> Host:
     """The machine this process runs on."""
     processor = host_processor()
-    features = [name[1:] for name in processor.features.split(",") if name.startswith("+")]
     cores = len(os.sched_getaffinity(0))
-    return Host(processor, host_machine(features, cores, read_cache_sizes(), processor.cpu))
+    machine = host_machine(processor.enabled, cores, read_cache_sizes(), processor.cpu)
+    return Host(processor, machine)
 
 
 @record
@@ -123,6 +128,13 @@ class Compilation:
             return self.candidate
         return print_module({"scheduled": self.scheduled, "machine": self.machine}[form])
 
+    @property
+    def needs(self) -> frozenset[str]:
+        """The features that the code needs: what its guards state, and the instruction set that it
+        was generated for."""
+        stated = map(capabilities_of, self.machine.functions)
+        return self.processor.enabled.union(*stated)
+
     def assembly(self) -> str:
         """The machine code as text."""
         return emit_assembly(self.llvm, machine=self.processor)
@@ -156,16 +168,17 @@ def lower(captured: Captured, target: Host) -> Compilation:
     module = clone_module(captured.module)
     plan = Plan()
     rewriter = Rewriter()
+    cpu = cpu_target(target.machine)
     for name, step in passes.SCHEDULE_PASSES:
-        plan = plan.with_decisions(step(module, target.machine, rewriter))
+        plan = plan.with_decisions(step(module, cpu, rewriter))
         clock.lap(name)
-        check(module, name, rewriter)
-    machine = passes.lower_machine(module)
+        check(module, name, rewriter, cpu)
+    machine = passes.lower_machine(module, rewriter)
     clock.lap("lower to loops")
-    check(machine, "lower to loops")
+    check(machine, "lower to loops", target=cpu)
     passes.simplify_machine(machine)
     clock.lap("simplify loops")
-    check(machine, "simplify loops")
+    check(machine, "simplify loops", target=cpu)
     text = generate(machine, captured.entry, target.processor)
     clock.lap("write llvm")
     code = compile_object(text, machine=target.processor)
@@ -175,7 +188,9 @@ def lower(captured: Captured, target: Host) -> Compilation:
     )
 
 
-def check(module: Module, step: str, rewriter: Rewriter | None = None) -> None:
+def check(
+    module: Module, step: str, rewriter: Rewriter | None = None, target: Target | None = None
+) -> None:
     """Verify what a step left, where the environment asks for it, and that the answers the rewriter
     keeps are those of the module."""
     if os.environ.get("TILENEST_VERIFY") != "1":
@@ -183,7 +198,7 @@ def check(module: Module, step: str, rewriter: Rewriter | None = None) -> None:
     if rewriter is not None:
         rewriter.analyses.check()
     try:
-        _import_verify().verify_module(module)
+        _import_verify().verify_module(module, target)
     except VerifyError as error:
         error.add_note(f"after the step {step!r}")
         raise
@@ -222,7 +237,7 @@ def stored_at(function: Function) -> dict[int, SourceLocation | None]:
     """The arguments that are stored to, and where first."""
     places: dict[int, SourceLocation | None] = {}
     for op in function.walk():
-        for storage in stored_by(op):
+        for storage in analysis.stored_by(op):
             if isinstance(storage, BlockArgument):
                 places.setdefault(storage.index, op.location)
     return places
@@ -232,19 +247,22 @@ def checked_accesses(function: Function) -> dict[int, CheckedAccess]:
     """The accesses that check their bounds, by their numbers."""
     found: dict[int, CheckedAccess] = {}
     for op in function.walk():
-        if isinstance(op, Load | Store) and op.bounds == "check":
-            action = "load" if isinstance(op, Load) else "store"
-            found[op.site] = CheckedAccess(f"{action} of {base_of(op.view).name}", op.location)
+        if op.ACTION and op.attributes["bounds"] == "check":
+            (touch,) = op.accesses()
+            text = f"{op.ACTION} of {base_of(touch.memory).name}"
+            found[op.attributes["site"]] = CheckedAccess(text, op.location)
     return found
 
 
 def refuse_hazard(found: CaptureResult, function: Function, parameters: Sequence[str]) -> None:
     """Refuse arguments that are the same array where the order of instances would show."""
-    hazard = coincidence_hazard(function)
+    groups = function.attributes.get("alias_groups") or ()
+    is_alone = len(set(groups)) == len(groups)
+    hazard = None if is_alone else analysis.coincidence_hazard(function)
     if hazard is None:
         return
     place_of: dict[Value, int] = dict(zip(function.arguments, found.arguments, strict=True))
-    names = [parameters[place_of[base_of(op.view)]] for op in (hazard.access, hazard.store)]
+    names = [parameters[place_of[argument]] for argument in hazard.arguments]
     raise OverlapError(
         f"arguments {names[0]!r} and {names[1]!r} are the same array, and {function.name} touches "
         f"parts of {names[0]!r} that other instances write through {names[1]!r}",

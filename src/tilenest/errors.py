@@ -122,7 +122,7 @@ class AncestorUpdateError(TileError, RuntimeError):
 
 
 class ControlFlowError(TileError, RuntimeError):
-    """Branches go round in a circle, or functions call each other in one."""
+    """Branches or calls go round in a circle, or instances wait for one that has ended."""
 
 
 class TileArrayError(TileError, ValueError):

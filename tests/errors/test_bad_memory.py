@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilenest as tn
-from tests.errors.refusals import refused
+from tests.errors.refusals import assert_points_at, refused
 from tests.oracle.arrays import Array, Placed
 
 
@@ -285,15 +285,6 @@ def test_atomic_bits_of_floats(x: Array, y: Placed) -> None:
     refused(kernel, tn.DTypeError, "Y.at(0, 0).atomic_or(X.at(0, 0).load())", x, y, remedy="")
 
 
-def test_atomics_are_not_compiled_for_the_cpu(x: Array, y: Placed) -> None:
-    @tn.kernel
-    def kernel(_: Any, Y: Any) -> None:
-        Y.at(0, 0).atomic_add(1.0)
-
-    with pytest.raises(tn.TargetError, match="atomic"):
-        kernel.compile(x, y.array, target="cpu")
-
-
 def test_synchronizing_the_wrong_nest(x: Array, y: Placed) -> None:
     @tn.kernel
     def kernel(X: Any, Y: Any) -> None:
@@ -315,6 +306,41 @@ def test_synchronizing_where_not_all_come(x: Array, y: Placed) -> None:
             Y((row, 0), (1, 16)).store(X[(row, 0), (1, 16)])
 
     refused(kernel, tn.CaptureError, "tn.sync(row)", x, y, remedy="the body of the nest")
+
+
+def refused_for_the_cpu(kernel: tn.Kernel, caret: str, remedy: str, *arguments: Any) -> None:
+    """What the interpreter has a meaning for, and machine code cannot do."""
+    with pytest.raises(tn.TargetError) as caught:
+        kernel.compile(*arguments, target="cpu")
+    assert remedy in (caught.value.remedy or "")
+    assert_points_at(caught.value, kernel, caret)
+
+
+def test_instances_that_come_to_a_synchronization_in_different_numbers(x: Array, y: Placed) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        for row in tn.parallel(4):
+            own: Any = row.index()
+            for _ in row.serial(own + 1):  # wrong
+                Y.at(own, 0).store(X.at(own, 0).load())
+                tn.sync(row)
+
+    refused_for_the_cpu(kernel, "row.serial(own + 1)", "depend on no instance", x, y.array)
+    with pytest.raises(tn.ControlFlowError, match="others wait") as caught:
+        kernel.compile(x, y.array, target="interpret")(x, y.array)
+    assert "the same for all" in (caught.value.remedy or "")
+
+
+def test_values_that_unknown_numbers_of_instances_keep(x: Array, y: Placed) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        for row in tn.parallel(X.extent(0)):
+            kept = Y.at(row, 0).load()  # wrong
+            Y.at(row, 0).store(X.at(row, 0).load())
+            tn.sync(row)
+            Y.at(row, 1).store(kept)
+
+    refused_for_the_cpu(kernel, "Y.at(row, 0).load()", "an array", x, y.array)
 
 
 def test_arrays_that_coincide_through_views() -> None:

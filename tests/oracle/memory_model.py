@@ -1,10 +1,11 @@
 """Where a Scheduled program goes in memory, by walking it: every access of every instance.
 
-In: a function in Scheduled form, where its bufs lie, the numbers of one call, and how many workers
-take how many instances at once. Out: for each operand of each operation, the byte that every event
-touches. The walk runs loops, conditions and index arithmetic in plain Python integers and knows
-nothing of equations. It remembers which buf each byte of scratch memory belongs to since it was
-written: what is read must still be there. What the program computes from elements is not followed:
+In: a function in Scheduled form that says where its bufs lie, the numbers of one call, how many
+workers take how many instances at once. Out: for each operand of each operation, the byte that each
+event touches. The walk runs loops, conditions and index arithmetic in plain Python integers and
+knows nothing of equations. It remembers which buf each byte of scratch memory belongs to since it
+was written: what is read must still be there. Stages of a pipeline run in order here, and by their
+schedule it is noted when they touch what. What the program computes from elements is not followed:
 conditions and bounds here are of numbers.
 """
 
@@ -64,6 +65,12 @@ class Memory:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     element_bytes: int
+    made: Value | None = None
+    """the buf, where it is one"""
+    version: int = 0
+    version_bytes: int = 0
+    state: Event = ()
+    """the run and the iteration of the pipeline that it is of"""
 
 
 @record
@@ -75,6 +82,20 @@ class Array:
     """in elements"""
 
 
+@record
+class Turn:
+    """The stage that runs: of which run of a pipeline, in which iteration, from when to when."""
+
+    run: Event
+    iteration: int
+    start: int
+    end: int
+
+
+LINE = 64
+_NO_TURN = Turn((), 0, 0, 0)
+
+
 class MemoryModel:
     """One walk."""
 
@@ -84,7 +105,6 @@ class MemoryModel:
         arguments: Mapping[Value, int | Array],
         workers: int,
         grain: int,
-        offsets: Mapping[Operation, int],
     ) -> None:
         self.events: dict[Key, dict[Event, Place]] = defaultdict(dict)
         self.numbers: dict[Value, Any] = {}
@@ -92,9 +112,11 @@ class MemoryModel:
         self.trail: list[int] = []
         self.worker: int | None = None
         self.workers, self.grain = workers, grain
-        self.offsets = offsets
-        self.held: dict[tuple[str, tuple[int, ...], int], Value] = {}
-        """the buf that each byte of scratch memory was written for"""
+        self.held: dict[tuple[str, tuple[int, ...], int], tuple[Value | None, Event]] = {}
+        """the buf and state that each byte of scratch memory was written for"""
+        self.turn = _NO_TURN
+        self.lives: dict[Any, dict[Event, tuple[int, int]]] = defaultdict(dict)
+        """by version of a buf in one run of a pipeline: when each iteration needs it"""
         for argument, given in arguments.items():
             if isinstance(given, Array):
                 assert isinstance(argument.type, ViewType)
@@ -107,20 +129,14 @@ class MemoryModel:
     def block(self, block: Block) -> list[Any]:
         for op in block.operations:
             if op.TERMINATOR:
-                return [self.numbers.get(value) for value in op.operands]
+                return [self.memories.get(v, self.numbers.get(v)) for v in op.operands]
             self.operation(op)
         raise AssertionError("a block without an end")
 
     def operation(self, op: Any) -> None:
         match op.NAME:
-            case "scalar.constant":
-                self.numbers[op.result] = op.value
-            case "scalar.apply":
-                self.numbers[op.result] = self.applied(op)
-            case "scalar.cast":
-                self.numbers[op.result] = self.numbers.get(op.operands[0])
-            case "view.extent":
-                self.numbers[op.result] = self.memories[op.view].shape[op.axis]
+            case "scalar.constant" | "scalar.apply" | "scalar.cast" | "view.extent":
+                self.numbers[op.result] = self.number(op)
             case "buf.alloc":
                 self.allocate(op)
             case "buf.read":
@@ -133,10 +149,22 @@ class MemoryModel:
                 self.numbers.update(zip(op.results, values, strict=True))
             case "exec.serial" | "exec.parallel" | "exec.reduce":
                 self.nest(op)
+            case "exec.pipeline":
+                self.pipeline(op)
             case "tensor.map_reduce_post":
                 self.work(op)
             case name:
                 raise AssertionError(name)
+
+    def number(self, op: Any) -> Any:
+        match op.NAME:
+            case "scalar.constant":
+                return op.value
+            case "scalar.cast":
+                return self.numbers.get(op.operands[0])
+            case "view.extent":
+                return self.memories[op.view].shape[op.axis]
+        return self.applied(op)
 
     def applied(self, op: Any) -> Any:
         parts = [self.numbers.get(argument) for argument in op.arguments]
@@ -156,11 +184,22 @@ class MemoryModel:
         for extent in reversed(type_.shape):
             strides.insert(0, size // type_.dtype.bytes)
             size *= extent
-        resource = "call" if self.worker is None else "private"
-        instance = () if self.worker is None else (self.worker,)
+        # The caller of the kernel has memory for itself, behind that of the workers.
+        runs = self.workers if self.worker is None else self.worker
+        instance = () if op.resource == "call" else (runs,)
         memory = Memory(
-            resource, instance, self.offsets[op], type_.shape, tuple(strides), type_.dtype.bytes
+            op.resource,
+            instance,
+            op.base,
+            type_.shape,
+            tuple(strides),
+            type_.dtype.bytes,
+            op.result,
+            self.turn.iteration % op.versions,
+            -(-size // LINE) * LINE,
+            (*self.turn.run, self.turn.iteration),
         )
+        assert op.base % LINE == 0
         self.memories[op.result] = memory
         for point in itertools.product(*map(range, type_.shape)):
             self.put(op, "result", 0, point, memory, point)
@@ -183,6 +222,30 @@ class MemoryModel:
         if is_root:
             self.worker = None
         self.numbers.update(zip(op.results, states, strict=False))
+
+    def pipeline(self, op: Any) -> None:
+        """Iterations one after the other; `turn` says when each stage would run."""
+        around = self.turn
+        schedule = op.schedule
+        lower, upper, step = (self.numbers[group[0]] for group in (op.lower, op.upper, op.step))
+        states = [self.numbers.get(value) for value in op.initial]
+        for iteration, index in enumerate(range(lower, upper, step)):
+            begin = iteration * schedule.interval
+            self.trail.append(iteration)
+            values, handed = [index, *states], states
+            for region, start, end in zip(op.regions, schedule.starts, schedule.ends, strict=True):
+                self.turn = Turn(tuple(self.trail[:-1]), iteration, begin + start, begin + end)
+                for argument, value in zip(region.block.arguments, values, strict=True):
+                    table: dict[Value, Any] = self.numbers
+                    if isinstance(value, Memory):
+                        table = self.memories
+                    table[argument] = value
+                handed = self.block(region.block)
+                values += handed
+            states = handed
+            self.trail.pop()
+        self.numbers.update(zip(op.results, states, strict=True))
+        self.turn = around
 
     # Work ------------------------------------------------------------------------------------
 
@@ -252,7 +315,7 @@ class MemoryModel:
         coordinates: Sequence[int],
     ) -> None:
         byte = byte_of(memory, coordinates)
-        found = Place(memory.resource, memory.instance, memory.base, 0, byte)
+        found = Place(memory.resource, memory.instance, memory.base, memory.version, byte)
         self.events[op, group, position][(*self.trail, *point)] = found
 
     def check_held(
@@ -261,13 +324,33 @@ class MemoryModel:
         """A write takes bytes of scratch memory for a buf; a read finds them so."""
         if not isinstance(value.type, BufType):
             return
+        self.note_life(memory)
         first = byte_of(memory, coordinates)
         for byte in range(first, first + memory.element_bytes):
             key = (memory.resource, memory.instance, byte)
             if group == "output":
-                self.held[key] = value
+                self.held[key] = memory.made, memory.state
             else:
-                assert self.held.get(key) is value, f"{op.NAME} finds {value.name} overwritten"
+                found = self.held.get(key)
+                wanted = memory.made, memory.state
+                assert found == wanted, f"{op.NAME} finds {value.name} overwritten"
+
+    def note_life(self, memory: Memory) -> None:
+        """Stretch the time in which an iteration needs its version over the stage that runs."""
+        if len(memory.state) > 1 or self.turn is not _NO_TURN:
+            *run, _ = memory.state
+            lives = self.lives[memory.made, memory.instance, tuple(run), memory.version]
+            start, end = lives.get(memory.state, (self.turn.start, self.turn.end))
+            lives[memory.state] = min(start, self.turn.start), max(end, self.turn.end)
+
+    def crowded(self) -> list[tuple[Any, Event, Event]]:
+        """Versions that two iterations need at one time."""
+        return [
+            (version, one, other)
+            for version, lives in self.lives.items()
+            for (one, first), (other, second) in itertools.combinations(lives.items(), 2)
+            if first[0] < second[1] and second[0] < first[1]
+        ]
 
 
 def byte_of(memory: Memory, coordinates: Sequence[int]) -> int:
@@ -275,4 +358,90 @@ def byte_of(memory: Memory, coordinates: Sequence[int]) -> int:
         place * stride if stride >= 0 else (extent - 1 - place) * -stride
         for place, stride, extent in zip(coordinates, memory.strides, memory.shape, strict=True)
     )
-    return memory.base + element * memory.element_bytes
+    start = memory.base + memory.version * memory.version_bytes
+    return start + element * memory.element_bytes
+
+
+# Where bufs go ----------------------------------------------------------------------------------
+
+
+def documented_bases(function: Function) -> dict[Operation, int]:
+    """Where the bufs of a function go by the rule of the documentation, from its text alone: the
+    bufs of one class in one frame, in the order of the program or the largest first, whichever
+    needs less, each as low as no buf is that is held together with it."""
+    order: dict[Any, int] = {op: number for number, op in enumerate(function.walk())}
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for op in order:
+        if op.NAME == "buf.alloc":
+            groups[frame(op), op.resource].append(op)
+    found: dict[Operation, int] = {}
+    for allocs in groups.values():
+        largest_first = sorted(allocs, key=lambda op: -size_of(op))
+        one, other = (first_fit(bufs, order) for bufs in (allocs, largest_first))
+        found.update(one if extent(one) <= extent(other) else other)
+    return found
+
+
+def extent(bases: Mapping[Operation, int]) -> int:
+    return max(base + size_of(op) for op, base in bases.items())
+
+
+def first_fit(allocs: Sequence[Any], order: Mapping[Operation, int]) -> dict[Operation, int]:
+    found: dict[Operation, int] = {}
+    for op in allocs:
+        mine = times_held(op, order)
+        taken = [
+            range(base, base + size_of(other))
+            for other, base in found.items()
+            if mine & times_held(other, order)
+        ]
+        starts = sorted({0, *(span.stop for span in taken)})
+        found[op] = next(
+            start
+            for start in starts
+            if not any(start < span.stop and span.start < start + size_of(op) for span in taken)
+        )
+    return found
+
+
+def times_held(alloc: Any, order: Mapping[Operation, int]) -> set[int]:
+    """Operations from the first at which a buf is held to the last: those that use it, and the ends
+    of blocks that it is handed through, on the way to a use or to another iteration of one."""
+    uses = {order[user] for user in alloc.result.users}
+    times = set(uses)
+    for holder in order:
+        if alloc.parent_op not in (None, *above(holder)) or order[holder] < order[alloc]:
+            continue
+        loops = [op for op in (holder, *above(holder)) if op.NAME != "exec.if"]
+        loops = [op for op in loops if not op.is_ancestor_of(alloc)]
+        comes_again = any(uses & span_of(loop.walk(), order) for loop in loops)
+        is_after = any(use > max(span_of(holder.walk(), order)) for use in uses)
+        for region in holder.regions:
+            span = span_of((op for top in region.operations() for op in top.walk()), order)
+            if uses and (comes_again or is_after or uses & span):
+                times.add(min(span))
+            if comes_again or is_after:
+                times.add(max(order[op] for op in region.operations()))
+    return set(range(min(times), max(times) + 1)) if uses else set()
+
+
+def above(op: Operation) -> Iterator[Operation]:
+    while op.parent_op is not None:
+        op = op.parent_op
+        yield op
+
+
+def span_of(operations: Iterator[Operation], order: Mapping[Operation, int]) -> set[int]:
+    return {order[op] for op in operations}
+
+
+def frame(op: Operation) -> Operation | None:
+    """The outermost parallel around an operation."""
+    return next((o for o in reversed(list(above(op))) if o.NAME == "exec.parallel"), None)
+
+
+def size_of(op: Any) -> int:
+    size = op.result.type.dtype.bytes
+    for extent in op.result.type.shape:
+        size *= extent
+    return int(-(-size // LINE) * LINE * op.versions)

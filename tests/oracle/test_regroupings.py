@@ -46,7 +46,9 @@ CASES = [
     *((merge, dtype) for dtype in INTEGERS for merge in ("add", "mul", "minimum", "maximum")),
     *((merge, dtype) for dtype in INTEGERS for merge in ("and", "or", "xor")),
     *((merge, dtype) for dtype in FLOATS for merge in ("add", "mul", "minimum", "maximum")),
+    *((merge, dtype) for dtype in FLOATS for merge in ("fmin", "fmax")),
 ]
+SELECTIONS = ("minimum", "maximum", "fmin", "fmax")
 Tree = Any
 """a list of contributions to fold in order, or a pair of trees"""
 
@@ -153,7 +155,7 @@ def test_reductions_keep_their_contract_in_every_legal_grouping(
     chance = random.Random(f"{merge} {dtype.text} {policy}")
     numbers = np.random.default_rng(chance.randrange(1 << 30))
     module, answer = reference(merge, dtype, policy)
-    assert answer.law.is_exact == (not dtype.is_float or merge in ("minimum", "maximum"))
+    assert answer.law.is_exact == (not dtype.is_float or merge in SELECTIONS)
     for count in (0, 1, 2, 5, 9, 16):
         values = contributions(dtype, count, numbers)
         seed = contributions(dtype, 1, numbers)[0]
@@ -190,7 +192,7 @@ def test_reductions_are_one_number_in_all_groupings_and_orders(merge: str) -> No
             assert found == expected, tree
 
 
-@pytest.mark.parametrize("merge", ["minimum", "maximum"])
+@pytest.mark.parametrize("merge", SELECTIONS)
 def test_reductions_select_the_same_number_among_specials(merge: str) -> None:
     module, answer = reference(merge, float32, "fold_left")
     chance = random.Random(merge)
@@ -261,6 +263,18 @@ def test_reductions_of_a_product_state_have_no_scalar_law() -> None:
     assert total(lanes(12, chance)) != expected
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("name", ["fmin", "fmax"])
+def test_reductions_that_leave_nan_out_are_those_of_numpy(name: str, dtype: Any) -> None:
+    chance = np.random.default_rng(5)
+    x = chance.normal(size=(9, 83)).astype(dtype)
+    x[chance.random(x.shape) < 0.4] = math.nan
+    x[3], x[4, 5:] = math.nan, math.nan
+    y = np.zeros(9, dtype)
+    extreme_of_rows(y, x, reducer=getattr(tn, name), policy=tn.reduction.unordered_tree)
+    assert np.array_equal(y, getattr(np, name).reduce(x, axis=1), equal_nan=True)
+
+
 @tn.kernel
 def extreme_of_rows(Y, X, *, reducer, policy):
     n = tn.axis("n", X.shape[1])
@@ -269,20 +283,22 @@ def extreme_of_rows(Y, X, *, reducer, policy):
 
 
 @pytest.mark.parametrize("policy", list(tn.reduction), ids=lambda policy: policy.value)
-@pytest.mark.parametrize(("reducer", "name"), [(tn.maximum, "maximum"), (tn.minimum, "minimum")])
-def test_reductions_by_lanes_select_what_the_chain_selects(reducer, name: str, policy) -> None:
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_reductions_by_lanes_select_what_the_chain_selects(name: str, policy) -> None:
     """Compiled, where a fold that is exact runs along lanes, against the chain in order."""
-    module, _ = reference(name, float32, "fold_left")
+    module, answer = reference(name, float32, "fold_left")
+    reducer = getattr(tn, name)
     chance = random.Random(f"{name} {policy}")
     specials = [0.0, -0.0, math.inf, -math.inf, 1.0, -1.0, 1e-40]
     rows = [chance.choices(specials, k=71) for _ in range(20)]
     rows += [[chance.choice([0.0, -0.0]) for _ in range(71)] for _ in range(5)]
     for row in rows[:4]:
         row[chance.randrange(71)] = math.nan
+    rows[4] = [math.nan] * 71
     x, y = np.array(rows, np.float32), np.full(25, np.nan, np.float32)
-    y[:4] = 0
+    y[:5] = 0
     extreme_of_rows(y, x, reducer=reducer, policy=policy)
-    seed = np.float32(-math.inf if name == "maximum" else math.inf)
+    seed = np.float32(answer.law.identity)
     assert [bits(v) for v in y] == [bits(interpret(module, [row, seed])[0]) for row in x]
     compiled = extreme_of_rows.compile(y, x, reducer=reducer, policy=policy)
     assert 'preset = "reduction_vectorized"' in compiled.ir("scheduled")

@@ -90,7 +90,7 @@ class _Capture:
         builder = Builder(self._ir_function.body)
         self._session = Session(self._module, self._ir_function, builder, bounds)
         self._interpreter = Interpreter(self._session, EXPRESSIONS, STATEMENTS)
-        self._session.inline = self._inline
+        self._session.on_call = self._inline
         self._views: dict[int, View] = {}
         self._arguments = self._make_arguments(annotations)
 
@@ -134,14 +134,9 @@ class _Capture:
                 arguments[place] = Scalar(value, self._session, is_weak=spec.is_weak)
         return tuple(arguments)
 
-    def _inline(
-        self,
-        implementation: Callable[..., Any],
-        arguments: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> Any:
+    def _inline(self, implementation: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         place = self._session.builder.location
-        return call(self._interpreter, implementation, arguments, keywords, place)
+        return call(self._interpreter, implementation, arguments, {}, place)
 
     def result(self) -> CaptureResult:
         function, interpreter = self._function, self._interpreter

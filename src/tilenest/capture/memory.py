@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tilenest.analysis import StateFault, memory_states
+from tilenest.analysis import MemoryStates, StateFault
 from tilenest.dialects import (
     CarryingNest,
     If,
@@ -29,6 +29,7 @@ from tilenest.ir import (
     OpResult,
     StateType,
     Value,
+    fresh,
 )
 
 
@@ -69,7 +70,7 @@ def finish_states(function: Function) -> None:
     if not any(isinstance(op, MemoryAllocate) for op in function.walk()):
         return
     _thread(function.body, {})
-    for problem in memory_states(function).problems:
+    for problem in fresh(MemoryStates, function).problems:
         assert problem.fault is StateFault.UNINITIALISED, problem
         raise UninitialisedMemoryError(
             "a memory is loaded where nothing may be stored in it yet",

@@ -92,7 +92,7 @@ def spec(
     strides: Sequence[int | None] | None = None,
 ) -> ArraySpec:
     """Describe an array for `kernel.capture`: None or a name is a run-time extent."""
-    extents = (shape,) if isinstance(shape, int | str) or shape is None else tuple(shape)
+    extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
     for extent in extents:
         if isinstance(extent, bool) or not isinstance(extent, int | str | None):
             raise ShapeError(

@@ -28,8 +28,6 @@ from tilenest.language.elementary import (
     floor,
     floor_divide,
     fma,
-    fmax,
-    fmin,
     isfinite,
     isinf,
     isnan,
@@ -75,6 +73,8 @@ from tilenest.language.reducers import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,
+    fmax,
+    fmin,
     logical_and,
     logical_or,
     logical_xor,
@@ -91,7 +91,7 @@ from tilenest.language.session import (
     function,
     is_tile_function,
 )
-from tilenest.language.values import Element, Scalar, Tile, axes_of, wrap
+from tilenest.language.values import Element, Scalar, Tile, as_element, as_tile, axes_of, wrap
 from tilenest.language.views import View
 
 mem = Resource
@@ -124,6 +124,8 @@ __all__ = [
     "accumulator_dtype",
     "add",
     "as_dtype",
+    "as_element",
+    "as_tile",
     "axes_of",
     "axis",
     "bitcast",

@@ -125,7 +125,7 @@ def map(  # noqa: A001 - the name the language gives it
     # What the function returns decides the result's type, so its body is first built in a draft.
     draft = session.insert(Map(regions=[Region([body.block])], inputs=[]))
     with session.filling(body):
-        result = operand_of(session, session.inline(function, indices, {}))
+        result = operand_of(session, session.inline(function, indices, "tn.map"))
         kind = as_dtype(dtype) if dtype is not None else operand_dtype("map", [result], True)[0]
         element = required(session, result, kind, "the result of the function")
         session.insert(Yield(values=[element]))

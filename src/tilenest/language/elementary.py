@@ -15,7 +15,14 @@ import numpy as np
 from tilenest.ir import bool_, float64, int64
 from tilenest.language.creation import scalar
 from tilenest.language.dtypes import Number
-from tilenest.language.values import Element, Operable, Scalar, Tile, elementwise
+from tilenest.language.values import (
+    Element,
+    Operable,
+    Scalar,
+    Tile,
+    as_element,
+    elementwise,
+)
 
 Result = Tile | Scalar
 ElementT = TypeVar("ElementT", bound=Element)
@@ -31,11 +38,15 @@ def cast(x: ElementT | Number | np.generic, dtype: object) -> ElementT | Scalar:
     if isinstance(x, bool | int | float):
         kind = bool_ if isinstance(x, bool) else int64 if isinstance(x, int) else float64
         return scalar(x, kind).cast(dtype)
-    return scalar(x).cast(dtype) if isinstance(x, np.generic) else x.cast(dtype)
+    if isinstance(x, np.generic):
+        return scalar(x).cast(dtype)
+    as_element(x, "cast")
+    return x.cast(dtype)
 
 
 def bitcast(x: ElementT, dtype: object) -> ElementT:
     """The bits of `x` read as a dtype of the same width."""
+    as_element(x, "bitcast")
     return x.bitcast(dtype)
 
 
@@ -77,16 +88,6 @@ def negative(x: Operable) -> Result:
 def abs(x: Operable) -> Result:  # noqa: A001 - the name NumPy gives it
     """The magnitude; that of the least signed integer wraps to itself."""
     return elementwise("abs", x)
-
-
-def fmax(a: Operable, b: Operable) -> Result:
-    """The greater of two floats; a NaN operand is ignored."""
-    return elementwise("fmax", a, b)
-
-
-def fmin(a: Operable, b: Operable) -> Result:
-    """The lesser of two floats; a NaN operand is ignored."""
-    return elementwise("fmin", a, b)
 
 
 def clip(x: Operable, low: Operable, high: Operable) -> Result:

@@ -46,7 +46,7 @@ def index_map(domain: object, codomain: object, function: Callable[..., object])
     source, target = _items(session, domain), _items(session, codomain)
     symbols = Symbols()
     places = tuple(Coordinate(session, symbols, DimRef(axis)) for axis in range(len(source)))
-    given = session.inline(function, places, {})
+    given = session.inline(function, places, "tn.index_map")
     results = given if isinstance(given, tuple | list) else (given,)
     if len(results) != len(target):
         raise RankError(

@@ -14,7 +14,7 @@ from tilenest.language.creation import zeros
 from tilenest.language.dtypes import accumulator_dtype
 from tilenest.language.reindexing import relabel_value
 from tilenest.language.session import current_session
-from tilenest.language.values import Tile
+from tilenest.language.values import Tile, as_tile
 from tilenest.layouts import Dim
 
 Dims = tuple[Dim, ...]
@@ -55,6 +55,7 @@ def matmul(a: Tile, b: Tile) -> Tile:
     of them is a named axis; so are the leading ones, which are batch.
     """
     session = current_session()
+    a, b = as_tile(a, "matmul"), as_tile(b, "matmul")
     if a.ndim != b.ndim or a.ndim < 2:
         raise ShapeError(
             f"tn.matmul is given tiles of {a.ndim} and {b.ndim} dims",

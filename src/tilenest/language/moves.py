@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Never
+from typing import ClassVar, Never
 
 from tilenest.errors import CaptureError, ShapeError
 from tilenest.language.elements import map_elements
@@ -22,7 +22,7 @@ from tilenest.language.reindexing import (
     reshape_value,
 )
 from tilenest.language.session import Session, current_session
-from tilenest.language.values import Element, Scalar, Tile, axes_of
+from tilenest.language.values import Element, Scalar, Tile, as_element, as_tile, axes_of
 from tilenest.layouts import DimRef, IndexExpr, bit_and, shift_left, shift_right, xor
 
 
@@ -30,6 +30,9 @@ class Coordinate:
     """A formula over coordinates: + - * // % ^ & << >> with ints and scalars."""
 
     __slots__ = ("_session", "_symbols", "expression")
+    __array_ufunc__: ClassVar[None] = None
+    """NumPy integers on the left leave the operation to us."""
+    __hash__ = object.__hash__
 
     def __init__(self, session: Session, symbols: Symbols, expression: IndexExpr) -> None:
         self._session = session
@@ -96,12 +99,19 @@ class Coordinate:
     def __neg__(self) -> Coordinate:
         return self._with(-self.expression)
 
-    def __bool__(self) -> Never:
+    def _refuse(self, *_: object) -> Never:
         raise CaptureError(
-            "a coordinate of an index function is used as a condition",
+            "a coordinate of an index function is compared, converted, or used in other "
+            "arithmetic than + - * // % ^ & << >>",
             remedy="compute every coordinate by one formula, or build the parts apart and choose "
             "with tn.where; coordinates outside read 0",
         )
+
+    __bool__ = __int__ = __index__ = __float__ = __complex__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
+    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
+    __or__ = __ror__ = __rlshift__ = __rrshift__ = __matmul__ = __rmatmul__ = _refuse
+    __invert__ = __pos__ = __abs__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refuse
 
 
 def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
@@ -111,12 +121,12 @@ def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
     from its arguments, ints and run-time scalars. Coordinates outside x read 0.
     """
     session = current_session()
-    dims = dims_of_shape(shape)
+    x, dims = as_tile(x, "reindex"), dims_of_shape(shape)
     if not dims:
         raise ShapeError("tn.reindex has an empty shape", remedy="read one element with x.at(...)")
     symbols = Symbols()
     places = tuple(Coordinate(session, symbols, DimRef(axis)) for axis in range(len(dims)))
-    given = session.inline(function, places, {})
+    given = session.inline(function, places, "tn.reindex")
     items = given if isinstance(given, tuple | list) else (given,)
     if len(items) != x.ndim:
         raise ShapeError(
@@ -129,10 +139,10 @@ def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
 
 def transpose(x: Tile, axes: Sequence[object] | None = None) -> Tile:
     """`x` with its dims in the order `axes`, reversed without."""
+    session, x = current_session(), as_tile(x, "transpose")
     if axes is None:
         return x.T
-    session = current_session()
-    order = [x.dims.index(dim) for dim in axes_of(x, tuple(axes))]
+    order = [x.dims.index(dim) for dim in axes_of(x, axes)]
     if len(order) != x.ndim:
         raise ShapeError(
             f"tn.transpose orders {len(order)} axes of a tile of rank {x.ndim}",
@@ -143,7 +153,7 @@ def transpose(x: Tile, axes: Sequence[object] | None = None) -> Tile:
 
 def reshape(x: Tile, shape: object) -> Tile:
     """The elements of `x` in row-major order over another shape; one extent may be -1."""
-    session = current_session()
+    session, x = current_session(), as_tile(x, "reshape")
     items = list(shape) if isinstance(shape, tuple | list) else [shape]
     open_places = [place for place, item in enumerate(items) if host_int(item) == -1]
     if len(open_places) == 1:
@@ -161,7 +171,7 @@ def broadcast(x: Element, shape: object) -> Tile | Scalar:
 
     A tile with other dims of the same extents is relabelled by position.
     """
-    session = current_session()
+    session, x = current_session(), as_element(x, "broadcast")
     dims = dims_of_shape(shape)
     value = session.value_of(x)
     if not dims and not x.dims:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Never
 
+from tilenest.analysis import enclosing
 from tilenest.dialects import Parallel, Pipeline, Serial, Synchronize
 from tilenest.errors import CaptureError, DTypeError, RankError, ScopeError, ShapeError
 from tilenest.language.positions import host_int
@@ -294,18 +295,19 @@ def sync(nest: NestHandle) -> None:
     session = current_session()
     around = [handle for handle in session.nest_stack if handle.kind == "parallel"]
     nearest = around[-1] if around else None
-    if nest is not nearest and not (nearest is None and nest.kind == "root"):
+    kind = getattr(nest, "kind", None)
+    if nest is not nearest and not (nearest is None and kind == "root"):
+        given = repr(nest) if kind is None else f"the handle of a {kind} nest"
         raise CaptureError(
-            f"tn.sync is given the handle of a {nest.kind} nest that is not the nearest parallel",
+            f"tn.sync is given {given}, which is not that of the nearest parallel nest",
             remedy="synchronize the instances of the parallel nest that the call stands in",
         )
-    operation = session.insert(Synchronize())
-    owner = operation.parent_op
-    while owner is not None and not isinstance(owner, Parallel):
+    for owner in enclosing(session.insert(Synchronize())):
+        if isinstance(owner, Parallel):
+            return
         if not isinstance(owner, Serial | Pipeline):
             raise CaptureError(
                 "tn.sync stands in a run-time `if` or a reduction, where some instances may not "
                 "come",
                 remedy="call it in the body of the nest itself, or in a serial nest in it",
             )
-        owner = owner.parent_op

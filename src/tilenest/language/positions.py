@@ -24,7 +24,11 @@ def host_int(item: object) -> int | None:
     """`item` as an int when it is a Python or NumPy integer (bool is none), else None."""
     if isinstance(item, bool | Staged | Handle) or not hasattr(item, "__index__"):
         return None
-    return host_index(item)
+    try:
+        return host_index(item)
+    except TypeError:
+        # A class of integers has it as well, and so has an array of several.
+        return None
 
 
 def position_of(session: Session, item: object) -> Position:

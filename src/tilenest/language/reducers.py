@@ -2,7 +2,8 @@
 
 In: two operands, or nothing but their name in `tn.reduce(x, axis, tn.add)`. Out: an elementwise
 result, or the identity that a reduction starts from. All are associative and commutative in exact
-arithmetic, so every policy admits them.
+arithmetic, so every policy admits them. `fmax` and `fmin` are of floats; they leave NaN out where
+there is a number.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ class Reducer:
                 return _extreme(dtype, 1)
             case "and":
                 return _all_ones(dtype)
+            case "fmax" | "fmin":
+                return math.nan
         return False if dtype.is_bool else 0
 
 
@@ -67,6 +70,8 @@ add = Reducer("add", "add")
 multiply = Reducer("multiply", "mul")
 maximum = PropagatingReducer("maximum", "maximum")
 minimum = PropagatingReducer("minimum", "minimum")
+fmax = Reducer("fmax", "fmax")
+fmin = Reducer("fmin", "fmin")
 bitwise_and = Reducer("bitwise_and", "and")
 bitwise_or = Reducer("bitwise_or", "or")
 bitwise_xor = Reducer("bitwise_xor", "xor")

@@ -11,15 +11,17 @@ from collections.abc import Callable
 
 from tilenest.dialects import OrderingContract, Reduce, ReductionContract, Yield, law_of
 from tilenest.errors import CaptureError, ShapeError
-from tilenest.ir import INDEX, Block, Region, Value, index
+from tilenest.ir import INDEX, Block, Region, Value, index, int32, int64
+from tilenest.language.creation import iota
 from tilenest.language.dtypes import Number
+from tilenest.language.elementary import isnan, where
 from tilenest.language.elements import constant, dims_of, map_elements, required
 from tilenest.language.nests import ReductionPolicy
 from tilenest.language.positions import Position
-from tilenest.language.reducers import Reducer, maximum, minimum
+from tilenest.language.reducers import Reducer, fmax, fmin, maximum, minimum
 from tilenest.language.reindexing import broadcast_value, project_value
 from tilenest.language.session import Session, current_session
-from tilenest.language.values import Element, Scalar, Tile, axes_of, operand_of, wrap
+from tilenest.language.values import Element, Scalar, Tile, as_tile, axes_of, operand_of, wrap
 from tilenest.layouts import Dim
 
 Update = Callable[[Tile | Scalar, Tile | Scalar], object]
@@ -42,11 +44,7 @@ def reduce(
     Python function of (state, element); it then needs `init`, and a fold unless it combines as one
     of the known reducers does. Reducing over no axes gives x, combined with `init` if there is one.
     """
-    session = current_session()
-    if not isinstance(x, Tile):
-        raise ShapeError(
-            f"tn.reduce is given {x!r}, which has no axes", remedy="reduce a tile over its axes"
-        )
+    session, x = current_session(), as_tile(x, "reduce")
     if not isinstance(policy, ReductionPolicy):
         raise CaptureError(
             f"{policy!r} is no reduction policy",
@@ -60,15 +58,33 @@ def reduce(
     return wrap(_reduction(session, x, reduced, seed, reducer, policy), session)
 
 
-def select_position(candidates: Tile, dim: Dim, ordering: OrderingContract) -> Tile | Scalar:
-    """The position along `dim` that `ordering` selects, where `candidates` holds those of the best
-    elements and, for all others, a number that loses."""
+_EXTREMES = {
+    ("ascending", "first"): minimum,
+    ("ascending", "last"): fmin,
+    ("descending", "first"): maximum,
+    ("descending", "last"): fmax,
+}
+"""What finds the first element of an order with NaN at this end of it."""
+
+
+def select_position(x: Tile, dim: Dim, ordering: OrderingContract) -> Tile | Scalar:
+    """The int64 position along `dim` of the element that comes first in the order."""
     session = current_session()
-    reducer = minimum if ordering.ties == "first" else maximum
-    kept = tuple(other for other in candidates.dims if other is not dim)
+    nan = ordering.nan if x.dtype.is_float else "first"
+    best = reduce(x, dim, _EXTREMES[ordering.order, nan])
+    is_best = x == best
+    if x.dtype.is_float:
+        # A NaN equals nothing. Where they come last, one is the best where all are.
+        is_best = is_best | isnan(x if nan == "first" else best)
+    # Positions fit 32 bits but for the longest axes, and twice as many lanes hold them.
+    positions = iota(dim, int32 if dim.extent < 1 << 31 else int64)
+    reducer, behind = (minimum, dim.extent) if ordering.ties == "first" else (maximum, -1)
+    candidates = as_tile(where(is_best, positions, behind), "select_position")
+    kept = tuple(other for other in x.dims if other is not dim)
     seed = _seed(session, kept, candidates, reducer, None)
     policy = ReductionPolicy.unordered_tree
-    return wrap(_reduction(session, candidates, (dim,), seed, reducer, policy, ordering), session)
+    found = _reduction(session, candidates, (dim,), seed, reducer, policy, ordering)
+    return wrap(found, session).cast(int64)
 
 
 def _seed(
@@ -147,7 +163,7 @@ def _next_state(
 ) -> Tile | Scalar:
     """One contribution combined into the states, which keep their type."""
     if not isinstance(reducer, Reducer):
-        result = session.inline(reducer, (state, element), {})
+        result = session.inline(reducer, (state, element), "tn.reduce")
     elif policy is ReductionPolicy.fold_right:
         result = reducer(element, state)
     else:

@@ -2,16 +2,18 @@
 
 In: a module, the function being built and an insertion point. Out: the module filled with
 operations. Everything in this room finds the current session through a context variable, so kernels
-are written as plain calls. Capture installs two hooks: `inline` interprets a Python function on
+are written as plain calls. Capture installs two hooks: `on_call` interprets a Python function on
 staged arguments, `on_stage` cuts a pipeline. `Staged` and `Handle` are the bases of what kernels
 hold: values, and the nests they stand in.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FunctionType
 from typing import Any, TypeVar
 
 from tilenest.errors import CaptureError, ScopeError
@@ -106,9 +108,9 @@ class Session:
         "builder",
         "element_body",
         "function",
-        "inline",
         "module",
         "nest_stack",
+        "on_call",
         "on_stage",
         "sites",
     )
@@ -124,7 +126,7 @@ class Session:
         self.function = function
         self.builder = builder
         self.bounds = bounds
-        self.inline: Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any] = _call
+        self.on_call: Callable[[Callable[..., Any], tuple[Any, ...]], Any] = _call
         self.on_stage: Callable[[Handle, str | None], None] = _refuse_stage
         self.nest_stack: list[Handle] = []
         self.sites = 0
@@ -151,6 +153,20 @@ class Session:
             for result in operation.results:
                 _check_element_type(result.type)
         return self.builder.insert(operation)
+
+    def inline(self, function: Callable[..., Any], arguments: tuple[Any, ...], whose: str) -> Any:
+        """What a function that `whose` was given makes of these arguments."""
+        try:
+            inspect.signature(function).bind(*arguments)
+        except ValueError:
+            pass  # a builtin that does not say what it takes
+        except TypeError as error:
+            raise CaptureError(
+                f"{whose} is given {function!r}, which cannot be called with "
+                f"{len(arguments)} arguments",
+                remedy=f"give it a function of {len(arguments)} positional arguments",
+            ) from error
+        return self.on_call(function, arguments)
 
     def next_site(self, bounds: str) -> int:
         """The number of a new access among those that check their bounds, 0 for any other."""
@@ -209,6 +225,11 @@ def current_session() -> Session:
 
 def function(implementation: FunctionT) -> FunctionT:
     """Mark a library function as written in the kernel language: capture interprets its source."""
+    if not isinstance(implementation, FunctionType):
+        raise CaptureError(
+            f"@tn.function decorates a {type(implementation).__name__}, not a function",
+            remedy="decorate a function defined with def",
+        )
     implementation.__tile_function__ = True  # type: ignore[attr-defined]  # a mark on the function
     return implementation
 
@@ -239,10 +260,8 @@ def _check_element_type(type_: Type) -> None:
         )
 
 
-def _call(
-    implementation: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
-) -> Any:
-    return implementation(*arguments, **keywords)
+def _call(implementation: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    return implementation(*arguments)
 
 
 def _refuse_stage(handle: Handle, name: str | None) -> None:

@@ -375,6 +375,25 @@ def elementwise(name: str, *operands: object) -> Tile | Scalar:
     return wrap(result, session)
 
 
+def as_tile(item: object, name: str) -> Tile:
+    """What `tn.<name>` is given, where it takes a tile."""
+    if isinstance(item, Tile):
+        return item
+    raise ShapeError(
+        f"tn.{name} is given {item!r}, which has no axes",
+        remedy="give it a tile, as A[origin, shape]",
+    )
+
+
+def as_element(item: object, name: str) -> Tile | Scalar:
+    """What `tn.<name>` is given, where it takes a tile or a scalar."""
+    if isinstance(item, Tile | Scalar):
+        return item
+    raise DTypeError(
+        f"tn.{name} is given {item!r}", remedy="give it a tile or a scalar, as tn.scalar makes one"
+    )
+
+
 def axes_of(tile: Element, axes: object) -> tuple[Dim, ...]:
     """The dims that `axes` names: one axis or a tuple; ints count as NumPy's; None means all."""
     if axes is None:

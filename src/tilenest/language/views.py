@@ -25,6 +25,7 @@ from tilenest.language.index_maps import IndexMap
 from tilenest.language.positions import (
     Position,
     dims_of_shape,
+    host_int,
     index_values,
     positions_of,
     split_key,
@@ -342,12 +343,13 @@ class View(Staged):
         return ViewAccess(self, self.name, self.is_const, origins, dims, mode, chosen)
 
     def _axis(self, axis: int) -> int:
-        if not -self.rank <= axis < self.rank:
+        place = host_int(axis)
+        if place is None or not -self.rank <= place < self.rank:
             raise RankError(
-                f"axis {axis} is asked of {self.name}, which has rank {self.rank}",
+                f"axis {axis!r} is asked of {self.name}, which has rank {self.rank}",
                 remedy=f"use an axis from 0 to {self.rank - 1}",
             )
-        return axis % self.rank
+        return place % self.rank
 
     def __setitem__(self, key: object, value: object) -> Never:
         raise ViewAssignmentError(

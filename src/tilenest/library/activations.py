@@ -33,12 +33,14 @@ def silu(x: Value) -> Value:
 
 def swiglu(gate: Value, up: Value) -> Value:
     """silu(gate) * up, where gate and up join and have one dtype."""
+    gate, up = tn.as_element(gate, "swiglu"), tn.as_element(up, "swiglu")
     if gate.dtype is not up.dtype:
         raise DTypeError(f"tn.swiglu gets {gate.dtype} and {up.dtype}", remedy="cast one of them")
     return (silu(_widened(gate, "swiglu")) * _widened(up, "swiglu")).cast(gate.dtype)
 
 
 def _widened(x: Value, name: str) -> Value:
+    x = tn.as_element(x, name)
     if not x.dtype.is_float:
         raise DTypeError(
             f"tn.{name} does not take {x.dtype}", remedy="cast it first, as x.cast(tn.float32)"

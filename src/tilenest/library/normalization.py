@@ -72,13 +72,14 @@ def _mean_square(x: tn.Tile, axis: object) -> Value:
 
 def _transformed(x: Value, weight: Value | None, bias: Value | None) -> Value:
     if weight is not None:
-        x = x * weight.cast(x.dtype)
+        x = x * tn.cast(weight, x.dtype)
     if bias is not None:
-        x = x + bias.cast(x.dtype)
+        x = x + tn.cast(bias, x.dtype)
     return x
 
 
 def _widened(x: tn.Tile, name: str) -> tn.Tile:
+    x = tn.as_tile(x, name)
     if not x.dtype.is_float:
         raise DTypeError(
             f"tn.{name} does not take {x.dtype}", remedy="cast it first, as x.cast(tn.float32)"

@@ -11,8 +11,8 @@ from math import prod
 
 from tilenest import language as tn
 from tilenest.dialects import OrderingContract
-from tilenest.errors import DomainError, DTypeError
-from tilenest.ir import ScalarType, int32, int64
+from tilenest.errors import DomainError, DTypeError, ShapeError
+from tilenest.ir import ScalarType
 
 Value = tn.Tile | tn.Scalar
 
@@ -26,6 +26,7 @@ def sum(  # noqa: A001 - the name NumPy gives it
 
     Integers wrap at their width. The sum over nothing is 0.
     """
+    x = tn.as_tile(x, "sum")
     if x.dtype.is_float:
         return tn.reduce(_widened(x), axes, tn.add, policy=policy).cast(x.dtype)
     return tn.reduce(x, axes, tn.add, policy=policy)
@@ -37,6 +38,7 @@ def mean(
     policy: tn.ReductionPolicy = tn.ReductionPolicy.unordered_tree,
 ) -> Value:
     """The mean of floats, in x's dtype; the mean over nothing is NaN. DTypeError for integers."""
+    x = tn.as_tile(x, "mean")
     if not x.dtype.is_float:
         raise DTypeError(
             f"tn.mean does not take {x.dtype}", remedy="cast it first, as x.cast(tn.float32)"
@@ -73,21 +75,18 @@ def argmin(x: tn.Tile, axis: object = None) -> Value:
 
 def _position(x: tn.Tile, axis: object, name: str, order: str) -> Value:
     """The first position in an order in which NaN come before all numbers."""
+    x = tn.as_tile(x, name)
     if axis is None and x.ndim > 1:
         x = tn.reshape(x, -1)
-    (dim,) = tn.axes_of(x, 0 if axis is None else axis)
+    dims = tn.axes_of(x, 0 if axis is None else axis)
+    if len(dims) != 1:
+        raise ShapeError(
+            f"tn.{name} is given {len(dims)} axes", remedy="name one axis, or none for all elements"
+        )
+    (dim,) = dims
     _check_domain(x, dim, name)
     ordering = OrderingContract(ScalarType(x.dtype), order, ties="first", nan="first", selected=1)
-    best = tn.reduce(x, dim, tn.maximum if order == "descending" else tn.minimum)
-    is_best = x == best
-    if x.dtype.is_float:
-        # A NaN equals nothing, and the extreme is NaN exactly when some element is.
-        is_best = is_best | tn.isnan(x)
-    # Positions fit 32 bits but for the longest axes, and twice as many lanes hold them.
-    narrow = int32 if dim.extent < 1 << 31 else int64
-    candidates = tn.where(is_best, tn.iota(dim, narrow), dim.extent)
-    assert isinstance(candidates, tn.Tile)
-    return tn.select_position(candidates, dim, ordering).cast(int64)
+    return tn.select_position(x, dim, ordering)
 
 
 def _widened(x: tn.Tile) -> tn.Tile:
@@ -96,7 +95,7 @@ def _widened(x: tn.Tile) -> tn.Tile:
 
 
 def _check_domain(x: tn.Tile, axes: object, name: str) -> None:
-    for dim in tn.axes_of(x, axes):
+    for dim in tn.axes_of(tn.as_tile(x, name), axes):
         if dim.extent == 0:
             raise DomainError(
                 f"tn.{name} over {dim}: nothing has no {name}",

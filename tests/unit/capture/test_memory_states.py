@@ -13,7 +13,7 @@ import random
 import numpy as np
 import pytest
 
-from tilenest.analysis import StateFault, memory_states
+from tilenest.analysis import MemoryStates, StateFault
 from tilenest.capture.memory import carry_states, finish_states, yield_states
 from tilenest.dialects import (
     Constant,
@@ -41,6 +41,7 @@ from tilenest.ir import (
     StateType,
     Value,
     float32,
+    fresh,
 )
 from tilenest.verify import diagnose_module
 
@@ -142,7 +143,7 @@ def test_memory_states_of_threaded_programs(seed: int) -> None:
         finish_states(program.function)
     except UninitialisedMemoryError:
         is_refused = True
-    faults = {problem.fault for problem in memory_states(program.function).problems}
+    faults = {problem.fault for problem in fresh(MemoryStates, program.function).problems}
     assert faults <= {StateFault.UNINITIALISED}
     assert bool(faults) == is_refused
     assert {diagnostic.rule for diagnostic in diagnose_module(program.module)} <= {"OP68"}
@@ -171,7 +172,7 @@ def test_memory_states_tells_every_state_that_a_run_misses(seed: int) -> None:
     op.set_group("state", [choose.choice(states)])
     if any(diagnostic.rule.startswith("IR") for diagnostic in diagnose_module(program.module)):
         return
-    problems = memory_states(program.function).problems
+    problems = fresh(MemoryStates, program.function).problems
     assert problems or not program.failures()
 
 

@@ -73,6 +73,24 @@ def test_tn10_positions_keep_the_ordering_of_their_elements(find: Any, order: st
     verify_module(result.module)
 
 
+def test_a_body_that_leaves_nan_out_shows_its_law() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        n = tn.axis("n", 6)
+        x = X[0, n]
+        least, most = tn.scalar(np.nan, tn.float32), tn.scalar(-np.inf, tn.float32)
+        for c in tn.root().reduce(n):
+            least = tn.fmin(x.at(c), least)
+            most = tn.maximum(most, x.at(c), propagate_nan=False)
+        Y.at(0).store(least)
+        Y.at(1).store(most)
+
+    x, y = np.array([3, np.nan, -2, 5, np.nan, 4], np.float32), poisoned(2)
+    contract = only(run(kernel, x, y), Reduce).contract
+    exact = [StateLaw(merge, is_exact=True) for merge in ("fmin", "fmax")]
+    assert contract == ReductionContract("unordered_tree", tuple(exact))
+    assert y.tolist() == [-2, 5]
+
+
 DEAD = """
 module "candidate"
 
