@@ -62,14 +62,8 @@ from tilenest.analysis.guards import (
     find_call,
     guard_counterexample,
 )
-from tilenest.analysis.index_values import (
-    BIT_FUNCTIONS,
-    Facts,
-    access_formulas,
-    formula_of,
-    range_of,
-    ranges_of,
-)
+from tilenest.analysis.index_ranges import formula_of, range_of, ranges_of
+from tilenest.analysis.index_values import BIT_FUNCTIONS, Facts, access_formulas
 from tilenest.analysis.lane_atoms import atom_sites
 from tilenest.analysis.layout_facts import (
     LayoutFacts,

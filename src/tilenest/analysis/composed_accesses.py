@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from tilenest import layouts
 from tilenest.analysis.clips import output_clips
-from tilenest.analysis.index_values import LARGEST_EXTENT, KnownLeaves, Leaves
+from tilenest.analysis.index_values import KnownLeaves, Leaves
 from tilenest.dialects import Check, If, MapReducePost, chain_of
-from tilenest.ir import EffectKind, Operation, Touch, Value
+from tilenest.ir import LARGEST_EXTENT, EffectKind, Operation, Touch, Value
 from tilenest.layouts import (
     AffineMap,
     Constraint,
@@ -70,7 +70,8 @@ class ComposedAccess:
 def compose(op: Operation, touch: Touch[Value], *, thoroughly: bool = False) -> ComposedAccess:
     """An access down to its storage; `thoroughly` with what conditions and checks say."""
     leaves = Leaves()
-    symbols = [leaves.formula(value) for value in touch.symbols]
+    read = leaves.coordinate if _are_origins(touch) else leaves.formula
+    symbols = [read(value) for value in touch.symbols]
     dims = [DimRef(place) for place in range(len(touch.extents))]
     results = tuple(r.substitute(dims, symbols) for r in touch.map.results)
     for dim, end in touch.clips:
@@ -79,6 +80,19 @@ def compose(op: Operation, touch: Touch[Value], *, thoroughly: bool = False) -> 
         _conditions(op, leaves)
         _clips(op, touch, symbols, leaves)
     return _composed(touch, results, leaves, is_exact=thoroughly and not touch.is_masked)
+
+
+def _are_origins(touch: Touch[Value]) -> bool:
+    """Whether each symbol is no more than added to a coordinate, of storage no larger than arrays
+    are."""
+    shape: tuple[int | None, ...] = getattr(touch.memory.type, "shape", ())
+    is_view = bool(chain_of(touch.memory))
+    if any(is_view if extent is None else extent > LARGEST_EXTENT for extent in shape):
+        return False
+    linear = [result.linear() for result in touch.map.results]
+    return all(
+        found is not None and [step for _, step in found.syms] in ([], [1]) for found in linear
+    )
 
 
 def compose_view(view: Value) -> ComposedAccess:

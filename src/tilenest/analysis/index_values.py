@@ -12,10 +12,16 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from tilenest.analysis.index_ranges import (
+    EXTREMES,
+    coordinate_of,
+    formula_of,
+    range_of,
+)
 from tilenest.analysis.structure import constant_of, induction_of
 from tilenest.dialects import Apply, Cast, Extent, Remap, Stride
 from tilenest.errors import ShapeError
-from tilenest.ir import INDEX, BlockArgument, OpResult, Value, element_dtype
+from tilenest.ir import INDEX, LARGEST_EXTENT, BlockArgument, OpResult, Type, Value, element_dtype
 from tilenest.layouts import (
     AffineMap,
     And,
@@ -38,20 +44,9 @@ from tilenest.layouts import (
 )
 from tilenest.records import record
 
-LARGEST_EXTENT = 1 << 48
-_ANY: Interval = (-(1 << 63), (1 << 63) - 1)
 _MOST_NESTS = 4
 """Nests whose ends depend on each other's indices."""
 _SIGN = 63
-_ARITHMETIC: Mapping[str, Callable[..., IndexExpr]] = {
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "neg": operator.neg,
-}
-_EXTREMES = ("minimum", "maximum")
 _NUMBERS: Mapping[str, Callable[..., int]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -84,89 +79,6 @@ BIT_FUNCTIONS: Mapping[type[BitExpr], str] = {
 Coordinates = Mapping[Value, IndexExpr]
 LeafKey = Value | tuple[Value, int]
 """A value, or a view and an axis whose extent is meant."""
-
-
-# Formulas and intervals ------------------------------------------------------------------------
-
-
-def formula_of(value: Value, leaf: Callable[[Value], IndexExpr]) -> IndexExpr:
-    """The value as an expression over the leaves of its index arithmetic."""
-    return _formula(value, leaf, {})
-
-
-def _formula(
-    value: Value, leaf: Callable[[Value], IndexExpr], known: dict[Value, IndexExpr]
-) -> IndexExpr:
-    found = known.get(value)
-    if found is None:
-        found = known[value] = _make_formula(value, leaf, known)
-    return found
-
-
-def _make_formula(
-    value: Value, leaf: Callable[[Value], IndexExpr], known: dict[Value, IndexExpr]
-) -> IndexExpr:
-    if not isinstance(value, OpResult) or value.type is not INDEX:
-        return leaf(value)
-    owner = value.owner
-    number = constant_of(value)
-    if number is not None:
-        return Const(int(number))
-    if isinstance(owner, Extent):
-        extent = owner.view.type.shape[owner.axis]  # type: ignore[attr-defined]  # a view
-        return leaf(value) if extent is None else Const(extent)
-    if isinstance(owner, Apply) and owner.function in _ARITHMETIC:
-        parts = [_formula(argument, leaf, known) for argument in owner.arguments]
-        return _ARITHMETIC[owner.function](*parts)
-    return leaf(value)
-
-
-def range_of(value: Value) -> Interval | None:
-    """An interval that holds the value whenever it is defined."""
-    leaves: dict[Value, Sym] = {}
-    formula = formula_of(value, lambda part: leaves.setdefault(part, Sym(len(leaves))))
-    found = {symbol: _range_of_leaf(part) for part, symbol in leaves.items()}
-    return bounds(formula, {symbol: part for symbol, part in found.items() if part is not None})
-
-
-def _range_of_leaf(value: Value) -> Interval | None:
-    if isinstance(value, BlockArgument):
-        return _range_of_argument(value)
-    if not isinstance(value, OpResult) or value.type is not INDEX:
-        return None
-    owner = value.owner
-    if isinstance(owner, Extent):
-        return 0, LARGEST_EXTENT
-    if isinstance(owner, Apply) and owner.function in _EXTREMES:
-        one, other = (range_of(argument) or _ANY for argument in owner.arguments)
-        pick = min if owner.function == "minimum" else max
-        return pick(one[0], other[0]), pick(one[1], other[1])
-    return None
-
-
-def _range_of_argument(value: BlockArgument) -> Interval | None:
-    found = induction_of(value)
-    if found is None:
-        return None
-    first, last, step = range_of(found.lower), range_of(found.upper), constant_of(found.step)
-    if first is None or last is None or step is None or step <= 0 or last[1] <= first[0]:
-        return None
-    highest = last[1] - 1
-    if first[0] == first[1]:
-        highest = first[0] + (highest - first[0]) // int(step) * int(step)
-    return first[0], highest
-
-
-def ranges_of(extents: Sequence[int], symbols: Sequence[Value]) -> dict[DimRef | Sym, Interval]:
-    """Intervals of a map's loop dims and symbols."""
-    ranges: dict[DimRef | Sym, Interval] = {
-        DimRef(i): (0, max(0, extent - 1)) for i, extent in enumerate(extents)
-    }
-    for i, symbol in enumerate(symbols):
-        found = range_of(symbol)
-        if found is not None:
-            ranges[Sym(i)] = found
-    return ranges
 
 
 def access_formulas(
@@ -212,11 +124,23 @@ def number_of(value: Value, facts: Facts) -> int | None:
         case Stride(view=view, axis=axis) if view in facts.strides:
             return facts.strides[view][axis]
         case Cast() as cast if not element_dtype(cast.operands[0].type).is_float:
-            return number_of(cast.operands[0], facts)
+            number = number_of(cast.operands[0], facts)
+            return None if number is None else _wrapped(number, value.type)
         case Apply() as apply if apply.function in _NUMBERS:
             parts = [number_of(argument, facts) for argument in apply.arguments]
-            return None if None in parts else int(_NUMBERS[apply.function](*parts))
+            if None in parts:
+                return None
+            return _wrapped(int(_NUMBERS[apply.function](*parts)), value.type)
     return None
+
+
+def _wrapped(number: int, type_: Type) -> int:
+    """A number as the machine keeps it in a scalar of the type."""
+    dtype = element_dtype(type_)
+    if not dtype.is_integer:
+        return number
+    below = 1 << dtype.bits - 1 if dtype.is_signed else 0
+    return (number + below) % (1 << dtype.bits) - below
 
 
 def index_formula(value: Value, coordinates: Coordinates, facts: Facts) -> IndexExpr | None:
@@ -290,7 +214,14 @@ class Leaves:
 
     def formula(self, value: Value) -> IndexExpr:
         """A value over the leaves."""
-        return formula_of(value, self._leaf)
+        return formula_of(value, self._leaf, self._number)
+
+    def coordinate(self, value: Value) -> IndexExpr:
+        """A value as a coordinate: inside of every array it is this formula over the leaves."""
+        return coordinate_of(value, self._leaf, self._number)
+
+    def _number(self, value: Value) -> int | None:
+        return None if self._facts is _NO_FACTS else number_of(value, self._facts)
 
     def extent(self, view: Value, axis: int) -> IndexExpr:
         """An extent of a view or buf."""
@@ -352,7 +283,7 @@ class Leaves:
         """A value that formulas start from."""
         if value in self._coordinates:
             return self._coordinates[value]
-        number = None if self._facts is _NO_FACTS else number_of(value, self._facts)
+        number = self._number(value)
         if number is not None:
             return Const(number)
         if isinstance(value, OpResult) and isinstance(value.owner, Extent):
@@ -435,7 +366,7 @@ class _NoLeaves(Leaves):
 def _extreme_of(value: Value) -> Apply | None:
     """The minimum or maximum that a value is."""
     apply = value.owner if isinstance(value, OpResult) else None
-    return apply if isinstance(apply, Apply) and apply.function in _EXTREMES else None
+    return apply if isinstance(apply, Apply) and apply.function in EXTREMES else None
 
 
 def _decided(op: Apply) -> Value | None:

@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from tilenest import layouts
 from tilenest.analysis.composed_accesses import ComposedAccess, inside
-from tilenest.analysis.index_values import LeafKey, range_of
+from tilenest.analysis.index_ranges import range_of
+from tilenest.analysis.index_values import LeafKey
 from tilenest.analysis.structure import constant_of, is_defined_above
 from tilenest.errors import ShapeError
 from tilenest.ir import Operation, Value

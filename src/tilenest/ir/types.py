@@ -126,6 +126,10 @@ class TileType(Type):
         return tuple(dim.extent for dim in self.dims)
 
 
+LARGEST_EXTENT = 1 << 48
+"""No array of a caller has more elements along an axis; what has is refused at the call."""
+
+
 @record(eq=False)
 class ViewType(Type):
     """A projection of external storage. Extents and strides (in elements) are numbers where the

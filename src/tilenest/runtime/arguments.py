@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tilenest.capture import ArraySpec, NoneSpec, ScalarSpec, Specification
-from tilenest.errors import ArgumentTypeError, DTypeError, RankError, TileError
-from tilenest.ir import DTYPES, DType
+from tilenest.errors import ArgumentTypeError, DTypeError, RankError, ShapeError, TileError
+from tilenest.ir import DTYPES, LARGEST_EXTENT, DType
 from tilenest.records import record
 from tilenest.runtime.foreign import any_tensor_of, retyped_tensor_of, tensor_of
 from tilenest.runtime.memory import Memory
@@ -76,6 +76,20 @@ def _check_rank(name: str, rank: int) -> None:
         raise _refusal(name, f"has {rank} axes", f"pass at most {MAX_RANK} axes", RankError)
 
 
+def _check_reach(name: str, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Kernels are compiled for arrays along whose axes counting and stepping stay far from the end
+    of 64 bits."""
+    for extent, step in zip(shape, strides, strict=True):
+        if extent > LARGEST_EXTENT or (extent - 1) * abs(step) > LARGEST_EXTENT:
+            raise _refusal(
+                name,
+                f"has shape {shape} and strides {strides}, which reach over more than 2**48 "
+                "elements along an axis",
+                "pass a smaller part of it",
+                ShapeError,
+            )
+
+
 def _element_strides(name: str, strides: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
     if any(step % itemsize for step in strides):
         raise _refusal(
@@ -95,6 +109,7 @@ def _accept_numpy(name: str, array: np.ndarray[Any, Any]) -> Accepted:
     if not array.flags.aligned:
         raise _refusal(name, "is not aligned to its elements", f"pass a copy, as {name}.copy()")
     strides = _element_strides(name, array.strides, array.itemsize)
+    _check_reach(name, array.shape, strides)
     refusal = None
     if not array.flags.writeable:
         refusal = ("is a read-only array", f"pass a writable array, such as {name}.copy()")
@@ -209,6 +224,7 @@ def _accept_torch(name: str, tensor: Any) -> Accepted:
     if address % itemsize:
         raise _refusal(name, "is not aligned to its elements", f"pass {name}.clone()")
     shape = tuple(tensor.shape)
+    _check_reach(name, shape, strides)
     memory = Memory(address, shape, tuple(step * itemsize for step in strides), itemsize)
     return Accepted(ArraySpec(dtype, shape, strides), _prepare_torch, memory)
 
@@ -268,6 +284,7 @@ def _accept_dlpack(name: str, producer: Any) -> Accepted:
         raise _refusal(name, f"lies on {tensor.device}", "copy it to the CPU first")
     dtype = _known_dtype(name, str(tensor.dtype))
     shape, strides = tuple(tensor.shape), tuple(tensor.strides)
+    _check_reach(name, shape, strides)
     if tensor.data_ptr() % dtype.bytes:
         raise _refusal(name, "is not aligned to its elements", "pass a copy")
     byte_strides = tuple(step * dtype.bytes for step in strides)

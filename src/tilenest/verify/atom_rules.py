@@ -13,13 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilenest.analysis import atom_sites
-from tilenest.dialects import AtomCall, AtomChoice, MapReducePost
+from tilenest.dialects import AtomCall, AtomChoice, MapReducePost, Sched
 from tilenest.ir import Rule, TileType, TokenType, Type, VectorType
 from tilenest.layouts import AffineMap, Answer, Space, equal, of_affine_map
 from tilenest.machine import CPU_ATOMS, AtomContract, AtomSite, failing
 from tilenest.verify.expectations import Findings, op_rule
 from tilenest.verify.reduction_rules import regrouping
-from tilenest.verify.schedules import sound_nest
 
 _REMEDY = "repartition the operand before the call"
 
@@ -80,9 +79,9 @@ def _lie_alike(layout: AffineMap, wanted: AffineMap, extents: tuple[int, ...]) -
 
 
 def _chosen(op: MapReducePost) -> Findings:
-    sched = sound_nest(op)
+    sched = op.sched
     # What may not be regrouped needs no atom, and has a diagnostic of its own.
-    if sched is None or any(regrouping(op)):
+    if not isinstance(sched, Sched) or any(regrouping(op)):
         return
     sites = atom_sites(op, sched.loops)
     if len(sites) != len(sched.atoms):

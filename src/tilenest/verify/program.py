@@ -1,8 +1,8 @@
 """All rules together: structure, what each op demands, the grammar of the form, the invariants.
 
 In: a module, and the target it is for. Out: nothing, or a `VerifyError` that shows the first
-violation in the text. Rules assume what earlier steps hold (that maps meet is such a step), so they
-are asked only when it does.
+violation in the text. Rules assume what earlier steps hold (that maps meet is such a step, that a
+schedule covers its domain another), so they are asked only when it does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ OP_RULES = (
 RULE_STEPS = (
     STRUCTURE_RULES,
     (MAPS_MEET,),
-    OP_RULES,
+    tuple(rule for rule in OP_RULES if rule not in SCHEDULE_RULES),
+    SCHEDULE_RULES,
     tuple(rule for rule in TN_RULES if rule is not MAPS_MEET),
 )
 """The rules in steps, each asked where the ones before it find nothing."""

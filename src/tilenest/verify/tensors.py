@@ -238,12 +238,6 @@ def _loop(op: MapReducePost, loop: Loop, outer: Loop | None) -> Findings:
         )
 
 
-def sound_schedule(op: MapReducePost) -> Sched | None:
-    """The schedule of an op that breaks no rule here, for rules about more than its shape."""
-    is_sound = _first(_domain(op), _accesses(op), _results(op), _coverage(op)) is None
-    return op.sched if is_sound and isinstance(op.sched, Sched) else None
-
-
 def _alloc(op: Alloc) -> Findings:
     types = types_of(op.results)
     if len(types) != 1 or not isinstance(types[0], BufType):

@@ -57,8 +57,9 @@ def module(chance: random.Random) -> tuple[Module, list[list[tuple[str, int, int
         (
             'module "candidate"',
             f'dim %d0 "m" = {SIZE}\ndim %d1 "n" = 2',
-            "func @main(%A: view<f32, [?, ?], [?, 1]>, %n: index, %trips: index) {",
+            "func @main(%A: view<f32, [?, ?], [?, 1]>, %n: index) {",
             *numbers,
+            "%trips = view.extent(%A, axis = 0) : index",
             "%zero = scalar.constant 0 : index",
             "%one = scalar.constant 1 : index",
             "%four = scalar.constant 4 : index",

@@ -81,7 +81,7 @@ func @main(%A: view<f32, [?], [1]>, %B: view<f32, [?], [1]>, %n: index, %x: f32)
     tile.store(%B, [%i], %a)
     exec.yield
   } { |%i: index, %s: f32, %a: f32|
-    %b = tile.load(%B, [%c0]) : f32
+    %b = tile.load(%B, [%c1]) : f32
     %more = scalar.apply "add"(%s, %b) : f32
     exec.yield(%more)
   }

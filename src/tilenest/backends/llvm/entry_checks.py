@@ -29,7 +29,7 @@ from tilenest.backends.llvm.values import (
     Value,
     constant,
 )
-from tilenest.ir import DType, bfloat16
+from tilenest.ir import LARGEST_EXTENT, DType, bfloat16
 from tilenest.records import record
 
 _NONE, _INT, _BOOL, _FLOAT, _DLTENSOR, _TENSOR = 0, 1, 2, 3, 7, 70
@@ -178,9 +178,10 @@ class EntryChecks:
 
     def _extent_checks(self, expected: ArrayArgument, extents: Sequence[Value]) -> list[Value]:
         return [
-            self._f.icmp("eq", extent, known)
+            self._f.icmp("ule", extent, LARGEST_EXTENT)
+            if known is None
+            else self._f.icmp("eq", extent, known)
             for extent, known in zip(extents, expected.extents, strict=True)
-            if known is not None
         ]
 
     def _stride_checks(
