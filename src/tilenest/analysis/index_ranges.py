@@ -51,14 +51,15 @@ def coordinate_of(
     64 bits hold: what is outside stays outside.
     """
     reader = _Reader(number)
+    known: dict[Value, IndexExpr] = {}
     if reader.is_leaf(value):
         try:
             if reader.is_near(_ring(value, lambda part: reader.read(part).expression, {})):
-                return _ring(value, lambda part: formula_of(part, leaf, number), {})
+                return _ring(value, lambda part: _formula(part, leaf, reader, known), {})
         except ShapeError:
             # A coefficient leaves 64 bits.
             pass
-    return formula_of(value, leaf, number)
+    return _formula(value, leaf, reader, known)
 
 
 def _ring(
