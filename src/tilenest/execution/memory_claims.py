@@ -1,9 +1,10 @@
 """What a memory equation promises, claim by claim, each under the arrow it is about.
 
-In: an equation. Out: an answer a claim; a failed one shows an event or a pair of states. Owners and
-instances must factor (`topology o exec_binding = instance o owner_projection`), what is needed at
-once must lie apart, and every event must end at one byte that is inside its allocation, inside the
-resource, and inside 64 bits. Access rights are no layout: they are looked up in the relation.
+In: an equation. Out: an answer a claim; a failed one shows an event or a pair of states. Events are
+at active coordinates, owners and instances must factor (`topology o exec_binding = instance o
+owner_projection`), what is needed at once must lie apart, and every event must end at one byte that
+is inside its allocation, inside the resource, and inside 64 bits. Access rights are no layout: they
+are looked up in the relation.
 """
 
 from __future__ import annotations
@@ -116,11 +117,19 @@ class _Checker:
         self.budget = budget
 
     def claims(self) -> Iterator[Claim]:
+        yield self._active()
         yield from self.instances()
         yield from self.bases()
         yield from self._versions()
         yield from self._accesses()
         yield self._right()
+
+    def _active(self) -> Claim:
+        """That what is claimed of active coordinates is claimed of those of all events."""
+        e = self.equation
+        inside = e.execution_of.then(Identity(e.active.space).restrict(e.active))
+        text = "every event is at an active coordinate"
+        return Claim("events", text, is_total(inside, e.events, self.budget))
 
     # Spatial arrows ------------------------------------------------------------------------
 
@@ -155,24 +164,22 @@ class _Checker:
         e = self.equation
         yield self._lands("reaching", e.reaching, e.active)
         yield self._lands("version", e.reaching.then(e.version), e.active)
-        yield self._distinct()
-
-    def _distinct(self) -> Claim:
-        """Pairs of states with one version, as meetings of two maps that remember their pair."""
-        e = self.equation
         pairs = e.simultaneous.space
         rank = e.version.domain.rank
-        places = (tuple(range(rank)), tuple(range(rank, 2 * rank)))
+        first, second = (
+            Project(pairs, tuple(place)).then(e.version)
+            for place in (range(rank), range(rank, 2 * rank))
+        )
+        for side in (first, second):
+            needed = self._lands("version", side, e.simultaneous, "a state in need has a version")
+            yield replace(needed, answer=_of_states(needed.answer, rank))
+        # Pairs of states with one version, as meetings of two maps that remember their pair.
         sides = [
-            diagonal(pairs)
-            .then(Project(pairs, place).then(e.version).product(Identity(pairs)))
-            .restrict(e.simultaneous)
-            for place in places
+            diagonal(pairs).then(side.product(Identity(pairs))).restrict(e.simultaneous)
+            for side in (first, second)
         ]
-        answer = are_disjoint(sides[0], sides[1], self.budget)
-        if answer.witness is not None:
-            answer = replace(answer, witness=replace(answer.witness, points=_states(answer, rank)))
-        return Claim("version", "states that are needed at once have versions of their own", answer)
+        answer = _of_states(are_disjoint(sides[0], sides[1], self.budget), rank)
+        yield Claim("version", "states that are needed at once have versions of their own", answer)
 
     # The way to a byte ---------------------------------------------------------------------
 
@@ -200,12 +207,13 @@ class _Checker:
     def _single_valued(self, relation: LayoutCorr) -> tuple[LayoutMap | None, Claim]:
         """The relation as a function, if it is one."""
         events, text = self.equation.events, "an event goes to one place"
-        size = relation.domain.size
-        if size is None or size > self.budget:
+        sizes = relation.domain.size, relation.occurrences.size
+        if any(size is None or size > self.budget for size in sizes):
             answer = unknown(ENGINE, f"more than {self.budget} events, or a number not known")
             return None, Claim("access", text, answer)
-        found = {point: relation.placements(point) for point in events.points()}
-        for point, places in found.items():
+        found = relation.placed(budget=self.budget)
+        for point in events.points():
+            places = found.get(point, ())
             if len(places) > 1:
                 answer = disproven(ENGINE, f"one event, {len(places)} places", Witness((point,)))
                 return None, Claim("access", text, answer)
@@ -264,7 +272,9 @@ def _apply(inner: LayoutMap, result: IndexExpr, codomain: Space) -> LayoutMap:
     return inner.then(Expressions(inner.codomain, codomain, (result,)))
 
 
-def _states(answer: Answer, rank: int) -> tuple[tuple[int, ...], ...]:
-    assert answer.witness is not None
+def _of_states(answer: Answer, rank: int) -> Answer:
+    """An answer about pairs of states, its witness as the two states."""
+    if answer.witness is None:
+        return answer
     pair = answer.witness.points[0]
-    return pair[:rank], pair[rank:]
+    return replace(answer, witness=replace(answer.witness, points=(pair[:rank], pair[rank:])))

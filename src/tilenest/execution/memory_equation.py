@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from tilenest.errors import ShapeError
 from tilenest.layouts import (
     DimRef,
     Expressions,
@@ -27,6 +28,8 @@ from tilenest.layouts import (
 from tilenest.records import record
 
 Point = tuple[int, ...]
+_END = 1 << 63
+"""where the numbers of bytes end that an address can count"""
 
 
 @record
@@ -42,11 +45,23 @@ class Allocation:
     """whether different elements need bytes of their own; an argument may repeat one"""
 
     def __post_init__(self) -> None:
-        for field in ("bytes", "element_bytes", "alignment", "capacity"):
+        least = {"bytes": 0, "element_bytes": 1, "alignment": 1, "capacity": 0}
+        for field, lowest in least.items():
             value = getattr(self, field)
-            if value is not None or field != "capacity":
-                number = whole_number(value, f"the {field} of an allocation")
-                object.__setattr__(self, field, number)
+            if value is None and field == "capacity":
+                continue
+            number = whole_number(value, f"the {field} of an allocation")
+            if not lowest <= number < _END:
+                raise ShapeError(
+                    f"the {field} of an allocation is {number}",
+                    remedy=f"use a number from {lowest} to {_END - 1}",
+                )
+            object.__setattr__(self, field, number)
+        if self.alignment & (self.alignment - 1):
+            raise ShapeError(
+                f"the alignment of an allocation is {self.alignment}",
+                remedy="use a power of two",
+            )
 
 
 @record
@@ -75,8 +90,8 @@ class Physical:
 
 @record
 class MemoryEquation:
-    """One use of one memory. `active` holds the execution coordinates of `events`, whose points
-    are an execution coordinate followed by a local one."""
+    """One use of one memory. Each point of `events` is an execution coordinate, one of `active`,
+    followed by a local one."""
 
     name: str
     active: IndexSet
@@ -103,11 +118,20 @@ class MemoryEquation:
         return Project(self.events.space, tuple(range(self.active.space.rank)))
 
     def physical(self, event: Point, values: Mapping[str, int] | None = None) -> Physical | None:
-        """Where an event goes; None where an arrow is undefined on its way."""
+        """Where an event goes; None where an arrow is undefined on its way, or a relation gives
+        several places in the view."""
+        if isinstance(self.access, LayoutMap):
+            viewed = self.access.apply(event, values)
+        else:
+            viewed = _only(self.access.placements(event, values))
+        return self._physical(event, viewed, values)
+
+    def _physical(
+        self, event: Point, viewed: Point | None, values: Mapping[str, int] | None
+    ) -> Physical | None:
         place = event[: self.active.space.rank]
         owner = self.owner_projection.apply(place, values)
         seen = _follow((self.reaching, self.version), place, values)
-        viewed = self._viewed(event, values)
         stored = None if viewed is None else self.view.apply(viewed, values)
         if owner is None or seen is None or stored is None:
             return None
@@ -117,18 +141,21 @@ class MemoryEquation:
             return None
         return Physical(instance, base[0], seen, base[0] + address[0])
 
-    def _viewed(self, event: Point, values: Mapping[str, int] | None) -> Point | None:
-        """The coordinate in the view; None also where a relation gives several."""
-        if isinstance(self.access, LayoutMap):
-            return self.access.apply(event, values)
-        found = self.access.placements(event, values)
-        return found[0] if len(found) == 1 else None
-
     def places(
         self, values: Mapping[str, int] | None = None
     ) -> Iterator[tuple[Point, Physical | None]]:
         """Every event with where it goes."""
-        return ((event, self.physical(event, values)) for event in self.events.points(values))
+        if isinstance(self.access, LayoutMap):
+            return ((event, self.physical(event, values)) for event in self.events.points(values))
+        found = self.access.placed(values)
+        return (
+            (event, self._physical(event, _only(found.get(event, ())), values))
+            for event in self.events.points(values)
+        )
+
+
+def _only(places: Sequence[Point]) -> Point | None:
+    return places[0] if len(places) == 1 else None
 
 
 def pairing(left: LayoutMap, right: LayoutMap) -> LayoutMap:

@@ -3,6 +3,7 @@
 In: from the rewriter and its builders, before every primitive change how to undo it, and beside it
 what it is. Out: transactions, which on an exception or on demand leave everything as it was;
 edits, to the listeners. Without a transaction nothing is noted, without a listener nothing told.
+Transactions nest like the blocks of code that open them; to undo one ends those inside of it.
 """
 
 from __future__ import annotations
@@ -28,11 +29,12 @@ class Recorder:
         self.listeners: list[Listener] = []
         self._journal: list[Undo] = []
         self._hooks: list[Hook] = []
-        self._open = 0
+        self._open: list[Transaction] = []
 
     def before(self, inverse: Callable[..., Undo], *subjects: Any) -> None:
         """To be called before a primitive changes anything."""
         if self._open:
+            self._open[-1].assert_going_on()
             for hook in self._hooks:
                 hook()
             self._journal.append(inverse(*subjects))
@@ -64,18 +66,22 @@ class Recorder:
     @contextmanager
     def transaction(self, hook: Hook | None) -> Iterator[Transaction]:
         """All or nothing: an exception that leaves it undoes what was done inside."""
+        if self._open:
+            self._open[-1].assert_going_on()
         marks = [(listener, listener.mark()) for listener in self.listeners]
-        opened = Transaction(self._journal, marks)
+        opened = Transaction(self._open, self._journal, marks)
         hooks = [] if hook is None else [hook]
-        self._open += 1
+        self._open.append(opened)
         self._hooks += hooks
         try:
             yield opened
         except BaseException:
-            opened.rollback()
+            if opened.is_going_on:
+                opened.rollback()
             raise
         finally:
-            self._open -= 1
+            opened.is_going_on = False
+            self._open.pop()
             if hooks:
                 self._hooks.pop()
             if not self._open:
@@ -85,16 +91,31 @@ class Recorder:
 class Transaction:
     """An open transaction; one inside of another is a savepoint of it."""
 
-    __slots__ = ("_journal", "_marks", "_start")
+    __slots__ = ("_journal", "_marks", "_open", "_start", "is_going_on")
 
-    def __init__(self, journal: list[Undo], marks: list[tuple[Listener, Any]]) -> None:
+    def __init__(
+        self,
+        open_: list[Transaction],
+        journal: list[Undo],
+        marks: list[tuple[Listener, Any]],
+    ) -> None:
+        self._open = open_
         self._journal = journal
         self._marks = marks
         self._start = len(journal)
+        self.is_going_on = True
+        """until its block of code is left, or one around it is rolled back"""
 
     def rollback(self) -> None:
-        """Undo all that was done since the transaction was opened; it stays open."""
+        """Undo all that was done since the transaction was opened, and end those inside of it; it
+        stays open."""
+        self.assert_going_on()
+        for inner in self._open[self._open.index(self) + 1 :]:
+            inner.is_going_on = False
         while len(self._journal) > self._start:
             self._journal.pop()()
         for listener, mark in self._marks:
             listener.restore(mark)
+
+    def assert_going_on(self) -> None:
+        assert self.is_going_on, "the transaction has ended: it was left, or undone with one around"

@@ -137,24 +137,28 @@ class LayoutCorr:
     def placements(
         self, point: Sequence[int], values: Values | None = None, budget: int = DEFAULT_BUDGET
     ) -> tuple[Point, ...]:
-        """The different places related to a point, in order."""
+        """The different places related to a point, in order; `placed` gives those of all points."""
         if isinstance(self.left, Identity):
             place = self.right.apply(point, values)
             is_inside = place is not None and self.codomain.holds(place, values)
             return (place,) if place is not None and is_inside else ()
+        return self.placed(values, budget).get(whole_numbers(point, "a point"), ())
+
+    def placed(
+        self, values: Values | None = None, budget: int = DEFAULT_BUDGET
+    ) -> dict[Point, tuple[Point, ...]]:
+        """The points that have a place, each with its different places in order."""
         _check_budget(self.occurrences, values, budget)
-        wanted = whole_numbers(point, "a point")
-        return tuple(sorted({right for left, right in self.pairs(values) if left == wanted}))
+        found: dict[Point, set[Point]] = defaultdict(set)
+        for left, right in self.pairs(values):
+            found[left].add(right)
+        return {point: tuple(sorted(places)) for point, places in found.items()}
 
     def replication(
         self, values: Values | None = None, budget: int = DEFAULT_BUDGET
     ) -> Replication:
         """How many different places the points have; two occurrences at one place count once."""
-        _check_budget(self.occurrences, values, budget)
-        places: dict[Point, set[Point]] = defaultdict(set)
-        for left, right in self.pairs(values):
-            places[left].add(right)
-        counts = [len(found) for found in places.values()]
+        counts = [len(places) for places in self.placed(values, budget).values()]
         total = _size(self.domain, values)
         least = 0 if len(counts) < total else min(counts, default=0)
         return Replication(len(counts), total, least, max(counts, default=0))

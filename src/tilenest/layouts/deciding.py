@@ -7,17 +7,17 @@ values, so engines may prove a claim and trying a few values may only disprove i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import islice, product
 from typing import Protocol
 
-from tilenest.layouts.answers import Answer, proven, unknown
+from tilenest.layouts.answers import Answer, Witness, proven, unknown
 from tilenest.layouts.engines import engines
 from tilenest.layouts.formula_algebra import Formulas
 from tilenest.layouts.layout_map import Point, Values
 from tilenest.layouts.spaces import IndexSet, Space
-from tilenest.records import record
+from tilenest.records import record, replace
 
 DEFAULT_BUDGET = 1 << 16
 STRUCTURE = "structure"
@@ -64,8 +64,10 @@ def decide(question: Question, budget: int) -> Answer:
             continue
         if answer.is_proven:
             return answer
-        if answer.is_disproven and _is_confirmed(question, answer):
-            return answer
+        if answer.witness is not None:
+            shown = _completed(question, answer.witness)
+            if question.is_broken(shown.points, dict(shown.symbols)):
+                return replace(answer, witness=shown)
         reasons.append(f"{answer.engine}: {answer.reason}")
     return unknown("questions", "; ".join(dict.fromkeys(reasons)) or "nothing decides it")
 
@@ -111,10 +113,7 @@ def _is_small(space: Space, values: Values, budget: int) -> bool:
     return size is not None and size <= min(budget, _MOST_POINTS_TRIED)
 
 
-def _is_confirmed(question: Question, answer: Answer) -> bool:
-    """Whether the witness holds on the maps themselves, where an engine saw their formulas."""
-    if answer.witness is None:
-        return False
-    # A number that no formula mentions may have any value.
-    values: Mapping[str, int] = dict.fromkeys(question.symbols, 1) | dict(answer.witness.symbols)
-    return question.is_broken(answer.witness.points, values)
+def _completed(question: Question, witness: Witness) -> Witness:
+    """With a value for every run-time number: one that no formula mentions may have any."""
+    values = dict.fromkeys(question.symbols, 1) | dict(witness.symbols)
+    return Witness(witness.points, tuple(sorted(values.items())))

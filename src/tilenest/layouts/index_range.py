@@ -26,6 +26,7 @@ from tilenest.layouts.index_expr import (
     join_terms,
     split_terms,
 )
+from tilenest.layouts.kinds import check_kind
 
 Interval = tuple[int, int]
 Ranges = Mapping[DimRef | Sym, Interval]
@@ -55,6 +56,7 @@ def bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
             return _bounds_of_remainder(bounds(dividend, ranges), bounds(divisor, ranges))
         case BitExpr():
             return _bounds_of_bits(expr, bounds(expr.left, ranges), bounds(expr.right, ranges))
+    check_kind(expr, IndexExpr, "what is bounded")
     raise AssertionError(f"unknown index expression {expr!r}")
 
 

@@ -53,6 +53,14 @@ def tuple_of(values: Any, kind: type, what: str) -> tuple[Any, ...]:
     return found
 
 
+def named(values: Any, what: str) -> tuple[tuple[str, Any], ...]:
+    """Pairs of a name and something of its own."""
+    found = tuple_of(values, tuple, what)
+    if any(len(pair) != 2 or not isinstance(pair[0], str) for pair in found):
+        raise _wrong(values, what, "a tuple of pairs that begin with a name")
+    return found
+
+
 def check_kind(value: object, kind: type | UnionType, what: str) -> None:
     """Refuse what is not of a kind."""
     if not isinstance(value, kind):

@@ -331,6 +331,10 @@ def of_affine_map(
     access: AffineMap, domain: Space, codomain: Space, symbols: Sequence[str] = ()
 ) -> Expressions:
     """The map that an access of the IR does between two spaces; its symbol i is `symbols[i]`."""
+    check_kind(access, AffineMap, "an access")
+    check_kind(domain, Space, "the domain of a map")
+    check_kind(codomain, Space, "the codomain of a map")
+    symbols = tuple_of(symbols, str, "the names of the symbols")
     if len(symbols) != access.n_syms:
         raise ShapeError(
             f"{access} has {access.n_syms} symbols and {len(symbols)} names",

@@ -15,7 +15,7 @@ from math import prod
 from tilenest.errors import ShapeError
 from tilenest.layouts.correspondence import LayoutCorr
 from tilenest.layouts.deciding import DEFAULT_BUDGET
-from tilenest.layouts.kinds import check_kind, whole_number
+from tilenest.layouts.kinds import check_kind, named, tuple_of, whole_number
 from tilenest.layouts.layout_leaves import Recast, row_major
 from tilenest.layouts.layout_map import Project
 from tilenest.layouts.linear_modes import LinearMode, affine, check_known, linear_modes
@@ -52,8 +52,11 @@ class TileLayout:
     offset: tuple[tuple[str, int], ...] = ()
 
     def __post_init__(self) -> None:
-        starts = ((name, whole_number(start, "an offset")) for name, start in self.offset)
-        _set(self, "offset", tuple(starts))
+        _set(self, "shard", tuple_of(self.shard, Iter, "the shard"))
+        _set(self, "replica", tuple_of(self.replica, Iter, "the replica"))
+        starts = named(self.offset, "the offsets")
+        offset = tuple((name, whole_number(start, "an offset")) for name, start in starts)
+        _set(self, "offset", offset)
         if any(part.extent < 1 for part in (*self.shard, *self.replica)):
             raise ShapeError(f"{self} has an extent below 1", remedy="use extents of at least 1")
         names = [name for name, _ in self.offset]

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from tilenest.errors import ShapeError
 from tilenest.layouts.deciding import DEFAULT_BUDGET
-from tilenest.layouts.kinds import check_kind, tuple_of, whole_number, whole_numbers
+from tilenest.layouts.kinds import check_kind, named, tuple_of, whole_number, whole_numbers
 from tilenest.layouts.layout_leaves import BitLinear, bit_widths, pack_bits
 from tilenest.layouts.layout_map import LayoutMap, Point
 from tilenest.layouts.linear_modes import check_equal, check_known
@@ -31,9 +31,12 @@ class LinearLayout:
     outputs: tuple[tuple[str, int], ...]
 
     def __post_init__(self) -> None:
-        named = ((name, whole_number(size, "the size of an output")) for name, size in self.outputs)
-        _set(self, "outputs", tuple(named))
-        listed = ((name, _vectors(vectors)) for name, vectors in self.bases)
+        sizes = (
+            (name, whole_number(size, "the size of an output"))
+            for name, size in named(self.outputs, "the outputs")
+        )
+        _set(self, "outputs", tuple(sizes))
+        listed = ((name, _vectors(vectors)) for name, vectors in named(self.bases, "the bases"))
         _set(self, "bases", tuple(listed))
         for name, size in self.outputs:
             if size < 1 or size & (size - 1):

@@ -1,8 +1,9 @@
 """Rule TN02: nests reach every child, give it one parent, and keep what is theirs.
 
-In: loops, and what regions hand out. Out: faults at loops that may never advance, where no child
-has coordinates; and at handles of a nest (views, memories, bufs, borrowed arrays) that leave it:
-outside, nobody could say of which instance they are.
+In: nests, loops, and what regions hand out. Out: faults at nests that never advance and at loops
+that may not, where no child after the first has coordinates; and at handles of a nest (views,
+memories, bufs, borrowed arrays) that leave it: outside, nobody could say of which instance they
+are.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from tilenest.analysis import range_of
-from tilenest.dialects import For, Launch
+from tilenest.dialects import For, Launch, Nest
 from tilenest.ir import (
     ArrayType,
     BlockArgument,
@@ -34,6 +35,14 @@ _BEFORE_CAPTURED = 3
 
 
 def _children(subject: Subject) -> Iterator[Fault]:
+    for nest in subject.of(Nest):
+        for axis, step in enumerate(nest.step):
+            if range_of(step) == (0, 0):
+                yield Fault(
+                    nest,
+                    f"its step along axis {axis} is 0: it reaches no child after the first",
+                    "step by at least 1, or by at most -1 towards a lower end",
+                )
     launches: dict[str, list[Launch]] = defaultdict(list)
     for launch in subject.of(Launch):
         launches[launch.callee].append(launch)
@@ -87,6 +96,6 @@ def _is_handle(type_: Type) -> bool:
 
 
 NEST_RULES = (
-    Rule("TN02", "loops reach every child", _children),
+    Rule("TN02", "nests and loops reach every child", _children),
     Rule("TN02b", "handles stay in their nest", _handles),
 )

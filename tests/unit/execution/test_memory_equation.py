@@ -31,8 +31,11 @@ from tilenest.layouts import (
     Identity,
     IndexSet,
     LayoutCorr,
+    LayoutMap,
+    Piecewise,
     Project,
     Space,
+    Translate,
 )
 from tilenest.records import replace
 
@@ -104,6 +107,7 @@ def test_a_right_equation_is_proven() -> None:
     assert not failures(claims), [str(claim) for claim in failures(claims)]
     arrows = {claim.arrow for claim in claims}
     assert arrows == {
+        "events",
         "exec_binding",
         "topology",
         "owner_projection",
@@ -135,6 +139,19 @@ def test_places_are_the_sums_written_out() -> None:
     assert not found
 
 
+@pytest.mark.parametrize(
+    ("field", "number"),
+    [
+        *((field, number) for field in ("bytes", "capacity") for number in (-1, 1 << 63, 1 << 70)),
+        *(("element_bytes", number) for number in (0, -4, 1 << 63)),
+        *(("alignment", number) for number in (0, -64, 48, 1 << 63)),
+    ],
+)
+def test_an_allocation_of_impossible_numbers_is_refused(field: str, number: int) -> None:
+    with pytest.raises(ShapeError, match=f"the {field} of an allocation is {number}"):
+        replace(equation().allocation, **{field: number})
+
+
 # One counterexample an arrow -------------------------------------------------------------------
 
 
@@ -143,6 +160,17 @@ def test_a_binding_beyond_the_target_is_refused() -> None:
     claim = refuted(equation(exec_binding=wrong), "exec_binding")
     assert claim.answer.witness is not None
     assert claim.answer.witness.points[0][0] >= WORKERS
+
+
+def test_an_event_at_a_coordinate_that_is_not_active_is_refused() -> None:
+    """The binding is right in the first row, which alone is active; events are in all rows."""
+    first = IndexSet(EXECUTION, (Constraint(-d[0]),))
+    wrong = Expressions(EXECUTION, TARGET, (Const(0), d[0] // WORKERS, d[1], d[2]))
+    claim = refuted(equation(active=first, exec_binding=wrong), "events")
+    assert claim.answer.witness is not None
+    assert claim.answer.witness.points[0][0] > 0
+    events = IndexSet(EXECUTION.product(LOCAL), first.constraints)
+    assert not failures(check_equation(equation(active=first, exec_binding=wrong, events=events)))
 
 
 def test_a_topology_beyond_the_instances_is_refused() -> None:
@@ -207,6 +235,18 @@ def test_states_needed_at_once_need_versions_of_their_own() -> None:
     assert (earlier, later) == (0, 1)
 
 
+def test_a_state_that_is_needed_has_a_version() -> None:
+    """No use sees a state of a later step, and yet they are needed beside the first one."""
+    start = IndexSet(STATES, (Constraint(-d[1]),))
+    partial = Piecewise(STATES, NUMBERS, ((start, Expressions(STATES, NUMBERS, (Const(0),))),))
+    never = Expressions(EXECUTION, STATES, (Const(0), Const(0)))
+    claim = refuted(equation(version=partial, reaching=never), "version")
+    assert "in need" in claim.text
+    assert claim.answer.witness is not None
+    (_, earlier), (_, later) = claim.answer.witness.points
+    assert later == earlier + 1
+
+
 def test_states_not_needed_at_once_may_share() -> None:
     apart = IndexSet(STATES.product(STATES), (Constraint(Const(-1)),))
     single = Expressions(STATES, NUMBERS, (Const(0),))
@@ -241,6 +281,7 @@ def test_an_access_with_two_places_is_refused() -> None:
     claim = refuted(broken, "access")
     assert "one place" in claim.text
     assert broken.physical((0, 0, 0, 0, 0)) is None
+    assert {place for _, place in broken.places()} == {None}
 
 
 def test_an_access_given_as_a_relation_may_be_a_function() -> None:
@@ -250,6 +291,34 @@ def test_an_access_given_as_a_relation_may_be_a_function() -> None:
     unknown = failures(check_equation(equation(events=IndexSet(small), access=span), budget=1))
     assert [claim.arrow for claim in unknown][:1] == ["access"]
     assert not unknown[0].answer.is_disproven
+
+
+def test_a_relation_is_read_once_for_all_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = EXECUTION.product(LOCAL)
+    access = equation().access
+    assert isinstance(access, LayoutMap)
+    related = equation(access=LayoutCorr(Translate(events, events, (0,) * 5), access))
+    readings: list[LayoutCorr] = []
+    read = LayoutCorr.pairs
+
+    def noted(corr: LayoutCorr, values: Any = None) -> Any:
+        readings.append(corr)
+        return read(corr, values)
+
+    monkeypatch.setattr(LayoutCorr, "pairs", noted)
+    assert not failures(check_equation(related))
+    assert len(readings) == 1
+    assert dict(related.places()) == dict(equation().places())
+    assert len(readings) == 2
+
+
+def test_a_relation_of_many_occurrences_is_not_read() -> None:
+    small = EXECUTION.product(Space.box(1, 1, prefix="u"))
+    wide = small.product(Space.box(1 << 40, prefix="copy"))
+    span = LayoutCorr(Project(wide, tuple(range(5))), Expressions(wide, VIEW, (d[3], d[4])))
+    claim = first_failure(equation(events=IndexSet(small), access=span))
+    assert claim.arrow == "access"
+    assert not claim.answer.is_disproven
 
 
 def test_a_partial_access_is_refused() -> None:

@@ -15,7 +15,11 @@ from tilenest.errors import SourceLocation, render
 from tilenest.ir import (
     BOOL,
     INDEX,
+    Analysis,
+    Asker,
     Block,
+    Edit,
+    EditKind,
     Function,
     Module,
     Operation,
@@ -27,6 +31,7 @@ from tilenest.ir import (
     print_module,
     verify,
 )
+from tilenest.ir.transactions import Transaction
 
 HERE = SourceLocation("k.py", 1, 1, 2, "f", "x")
 THERE = SourceLocation("k.py", 2, 1, 2, "f", "y")
@@ -34,6 +39,20 @@ THERE = SourceLocation("k.py", 2, 1, 2, "f", "y")
 
 class StoppedError(Exception):
     """Raised between two steps."""
+
+
+class Loads(Analysis[Module, int]):
+    """How many loads the functions of a module hold."""
+
+    NAME = "loads"
+
+    @classmethod
+    def compute(cls, subject: Module, _: Asker) -> int:
+        return sum(isinstance(op, Load) for f in subject.functions for op in f.walk())
+
+    @classmethod
+    def is_affected_by(cls, edit: Edit) -> bool:
+        return edit.kind in (EditKind.INSERTED, EditKind.ERASED)
 
 
 def constant(value: int) -> Constant:
@@ -187,6 +206,52 @@ def erase_and_stop(op: Operation, rewriter: Rewriter) -> None:
     with rewriter.transaction():
         rewriter.erase(op)
         raise StoppedError
+
+
+def undo_from_inside(outer: Transaction, module: Module, rewriter: Rewriter) -> None:
+    with rewriter.transaction(), rewriter.transaction() as inner:
+        outer.rollback()
+        with pytest.raises(AssertionError, match="has ended"):
+            inner.rollback()
+        with pytest.raises(AssertionError, match="has ended"):
+            rewriter.set_form(module, "lifted")
+        with pytest.raises(AssertionError, match="has ended"), rewriter.transaction():
+            rewriter.set_form(module, "lifted")
+        raise StoppedError
+
+
+def test_undoing_an_outer_transaction_ends_the_inner_ones() -> None:
+    module = module_of_everything()
+    rewriter = Rewriter()
+    load = find(module, Load)
+    rewriter.analyses.get(Loads, module)
+    start = photograph(module)
+    with rewriter.transaction() as outer:
+        rewriter.erase(load)
+        rewriter.analyses.get(Loads, module)
+        with pytest.raises(StoppedError):
+            undo_from_inside(outer, module, rewriter)
+        assert photograph(module) == start
+        rewriter.analyses.check()
+        rewriter.set_form(module, "lifted")
+        outer.rollback()
+        assert photograph(module) == start
+        rewriter.set_form(module, "lifted")
+    rewriter.analyses.check()
+    assert module.form == "lifted"
+
+
+def test_a_transaction_that_was_left_cannot_be_rolled_back() -> None:
+    module = module_of_everything()
+    rewriter = Rewriter()
+    with rewriter.transaction() as outer:
+        with rewriter.transaction() as inner:
+            rewriter.set_form(module, "lifted")
+        with pytest.raises(AssertionError, match="has ended"):
+            inner.rollback()
+    with pytest.raises(AssertionError, match="has ended"):
+        outer.rollback()
+    assert module.form == "lifted"
 
 
 def test_a_refused_edit_inside_changes_nothing() -> None:

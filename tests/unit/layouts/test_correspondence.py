@@ -78,6 +78,7 @@ def test_placements_and_replication(span: tuple[LayoutCorr, Pairs]) -> None:
     places = {point: sorted({b for a, b in pairs if a == point}) for point in points}
     for point in points:
         assert corr.placements(point) == tuple(places[point])
+        assert corr.placed().get(point, ()) == tuple(places[point])
     counts = [len(found) for found in places.values()]
     covered = sum(count > 0 for count in counts)
     expected = Replication(covered, len(points), min(counts, default=0), max(counts, default=0))

@@ -48,6 +48,7 @@ from tilenest.layouts import (
     is_monotone,
     is_total,
     normalise,
+    of_affine_map,
     parse_index_expr,
     parse_layout,
     point_set,
@@ -118,6 +119,16 @@ TAKES_A_MAP: dict[str, Callable[[Any], object]] = {
     "cute.from_map": cute.from_map,
     "cute.to_map": cute.to_map,
     "cute.joined": cute.joined,
+    "AffineMap access": lambda x: of_affine_map(x, LINE, LINE),
+    "AffineMap domain": lambda x: of_affine_map(AffineMap.identity(1), x, LINE),
+    "AffineMap codomain": lambda x: of_affine_map(AffineMap.identity(1), LINE, x),
+    "AffineMap names": lambda x: of_affine_map(AffineMap.identity(1), LINE, LINE, x),
+    "bounds": lambda x: bounds(x, {}),
+    "LinearLayout bases": lambda x: triton.LinearLayout(x, ()),
+    "LinearLayout outputs": lambda x: triton.LinearLayout((), x),
+    "TileLayout shard": lambda x: tirx.TileLayout((x,)),
+    "TileLayout replica": lambda x: tirx.TileLayout((), x),
+    "TileLayout offset": lambda x: tirx.TileLayout((), (), (x,)),
     "triton.from_map": triton.from_map,
     "triton.to_map": triton.to_map,
     "tirx.from_correspondence": tirx.from_correspondence,
@@ -140,6 +151,13 @@ def test_what_is_no_map_is_refused(name: str) -> None:
     for wrong in (2.5, None, "a b", object()):
         with pytest.raises(ArgumentTypeError, match="of type"):
             TAKES_A_MAP[name](wrong)
+
+
+@pytest.mark.parametrize("read", [parse_layout, parse_index_expr, cute.parse])
+def test_what_is_no_text_is_refused(read: Callable[[Any], object]) -> None:
+    for wrong in (*WRONG, 3):
+        with pytest.raises(ArgumentTypeError, match="of type"):
+            read(wrong)
 
 
 @pytest.mark.parametrize("name", TAKES_A_NUMBER)

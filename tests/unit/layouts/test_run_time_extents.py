@@ -16,17 +16,22 @@ from tilenest.layouts import (
     Answer,
     Const,
     Constraint,
+    DimRef,
     Expressions,
     IndexSet,
     LayoutMap,
     MixedRadix,
     Space,
     Sym,
+    are_disjoint,
     covers,
+    equal,
     image,
+    implies,
     inverse,
     is_bounded,
     is_injective,
+    is_monotone,
     is_surjective,
     is_total,
     normalise,
@@ -197,3 +202,27 @@ def test_an_extent_on_the_way_is_never_negative() -> None:
     assert free.is_disproven
     assert free.witness is not None
     assert dict(free.witness.symbols)["n"] < 0
+
+
+def test_a_witness_has_a_value_for_every_run_time_number() -> None:
+    """A number that only the condition of a set names, or nothing at all, is one of them."""
+    space, places = Space.box(4), Space.box(5, prefix="y")
+    behind = IndexSet(space, (Constraint(DimRef(0) - 1),), ("K", "L"))
+    broken = Expressions(space, places, (Const(0),)).restrict(behind)
+    assert broken.symbols == ("K", "L")
+    other = Expressions(space, places, (Const(0),))
+    inside = IndexSet(space)
+    answers = [
+        is_injective(broken),
+        is_total(broken),
+        is_surjective(broken),
+        is_monotone(broken),
+        equal(broken, other),
+        are_disjoint(broken, other),
+        implies(inside, behind),
+        inverse(broken)[1],
+    ]
+    for answer in answers:
+        assert answer.is_disproven
+        assert answer.witness is not None
+        assert [name for name, _ in answer.witness.symbols] == ["K", "L"]

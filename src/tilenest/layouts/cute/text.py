@@ -14,6 +14,7 @@ from tilenest.errors import ParseError
 from tilenest.layouts.cute.int_tuples import IntTuple
 from tilenest.layouts.cute.layout import Layout, make_layout
 from tilenest.layouts.cute.swizzle import Swizzle, Swizzled
+from tilenest.layouts.kinds import check_kind
 
 _TOKEN = re.compile(r"\s*(Sw?<|_?-?[0-9]{1,100}|[(),:>o])")
 _MOST_NESTED = 60
@@ -32,6 +33,7 @@ class _Reader:
     """One text, the token under the eye, and how far it is read."""
 
     def __init__(self, text: str) -> None:
+        check_kind(text, str, "the text of a layout")
         self.text = text
         self.start = self.end = 0
         self.token = ""
