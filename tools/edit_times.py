@@ -11,7 +11,7 @@ import random
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tilenest.dialects import Apply, If, Return, Yield
 from tilenest.ir import BOOL, INDEX, Block, Function, Module, Operation, Region, Rewriter, Value
@@ -124,24 +124,25 @@ KINDS = (
 )
 
 
-def median_times(size: int, edits: int = EDITS) -> dict[str, float]:
-    """Seconds of the median edit of each kind, the kinds taken in turns."""
-    subject = Subject(size)
-    times: dict[str, list[float]] = {kind.__name__: [] for kind in KINDS}
+def median_times(sizes: Sequence[int], edits: int = EDITS) -> list[dict[str, float]]:
+    """Seconds of the median edit of each kind at each size, kinds and sizes taken in turns."""
+    subjects = list(map(Subject, sizes))
+    times = [{kind.__name__: list[float]() for kind in KINDS} for _ in sizes]
     gc.collect()
     gc.disable()
     for _ in range(edits):
         for kind in KINDS:
-            edit = kind(subject)
-            start = time.perf_counter()
-            edit()
-            times[kind.__name__].append(time.perf_counter() - start)
+            for subject, found in zip(subjects, times, strict=True):
+                edit = kind(subject)
+                start = time.perf_counter()
+                edit()
+                found[kind.__name__].append(time.perf_counter() - start)
     gc.enable()
-    return {name: statistics.median(found) for name, found in times.items()}
+    return [{name: statistics.median(found) for name, found in table.items()} for table in times]
 
 
 def main(sizes: list[int]) -> int:
-    tables = [median_times(size) for size in sizes]
+    tables = median_times(sizes)
     print(f"{'edit':16}" + "".join(f"{size:>12,}" for size in sizes) + "   ratio")
     totals = [sum(table.values()) for table in tables]
     rows = [(kind.__name__, [table[kind.__name__] for table in tables]) for kind in KINDS]

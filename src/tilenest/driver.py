@@ -34,9 +34,10 @@ from tilenest.capture import (
     ScalarSpec,
     Specification,
     capture,
+    definition_location,
 )
 from tilenest.decisions import Plan
-from tilenest.dialects import base_of, capabilities_of, registry
+from tilenest.dialects import capabilities_of, chain_of, registry, view_name
 from tilenest.errors import (
     ArgumentTypeError,
     OverlapError,
@@ -86,9 +87,9 @@ def host() -> Host:
 
 @record
 class CheckedAccess:
-    """An access that checks its bounds, as errors name it."""
+    """An access that checks its bounds, as errors name it: of each view down to the storage."""
 
-    text: str
+    texts: tuple[str, ...]
     location: SourceLocation | None
 
 
@@ -98,6 +99,8 @@ class Captured:
 
     name: str
     parameters: tuple[str, ...]
+    location: SourceLocation | None
+    """where the kernel is defined"""
     module: Module
     text: str
     guards: Guards
@@ -158,7 +161,10 @@ def capture_kernel(
     text = print_module(found.module)
     written = {found.arguments[argument]: place for argument, place in stored_at(program).items()}
     checked = checked_accesses(program)
-    return Captured(name, parameters, found.module, text, found.guards, entry, written, checked)
+    start = definition_location(function)
+    return Captured(
+        name, parameters, start, found.module, text, found.guards, entry, written, checked
+    )
 
 
 def lower(captured: Captured, target: Host) -> Compilation:
@@ -249,8 +255,9 @@ def checked_accesses(function: Function) -> dict[int, CheckedAccess]:
     for op in function.walk():
         if op.ACTION and op.attributes["bounds"] == "check":
             (touch,) = op.accesses()
-            text = f"{op.ACTION} of {base_of(touch.memory).name}"
-            found[op.attributes["site"]] = CheckedAccess(text, op.location)
+            views = [touch.memory, *(remap.view for remap in chain_of(touch.memory))]
+            texts = tuple(f"{op.ACTION} of {view_name(view)}" for view in views)
+            found[op.attributes["site"]] = CheckedAccess(texts, op.location)
     return found
 
 

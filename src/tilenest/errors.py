@@ -109,6 +109,10 @@ class UndefinedVariableError(TileError, NameError):
     """A variable is read where it is undefined or defined on some paths only."""
 
 
+class MissingAttributeError(TileError, AttributeError):
+    """Something that a kernel holds is asked for an attribute that it does not have."""
+
+
 class ScopeError(TileError, RuntimeError):
     """A nest handle or a value local to a region is used after that region ended."""
 
@@ -166,11 +170,24 @@ class OverlapError(TileError, ValueError):
 
 
 class UninitialisedMemoryError(TileError, RuntimeError):
-    """An explicit memory is loaded where nothing may be stored in it yet."""
+    """An explicit memory is loaded where not all that is loaded may be stored in it yet."""
 
 
 class OutOfBounds(TileError, IndexError):  # noqa: N818 - reads as the fact it reports
     """An access declared with `bounds="check"` reached outside its array."""
+
+
+class OutOfMemory(TileError, MemoryError):  # noqa: N818 - reads as the fact it reports
+    """A memory, a temporary or a result is larger than what the system gives."""
+
+    @classmethod
+    def of_memory(cls, size: int, location: SourceLocation | None) -> OutOfMemory:
+        """For a memory that a kernel names."""
+        return cls(
+            f"a memory of {size} bytes is more than the system gives",
+            "use a memory of a smaller shape, as for one part of the arrays at a time",
+            location,
+        )
 
 
 class AssertionFailed(TileError, AssertionError):  # noqa: N818 - reads as the fact it reports

@@ -208,7 +208,8 @@ def test_arithmetic_on_the_handle_of_a_nest(x: Array, y: Placed) -> None:
     @tn.kernel
     def kernel(X: Any, Y: Any) -> None:
         for row in tn.parallel(4):
-            Y((2 * row, 0), (1, 16)).store(X[(0, 0), (1, 16)])  # wrong
+            at: Any = 2 * row  # type: ignore[operator]  # wrong
+            Y((at, 0), (1, 16)).store(X[(0, 0), (1, 16)])
 
     refused(kernel, tn.CaptureError, "2 * row", x, y, remedy="index()")
 

@@ -7,12 +7,9 @@ or an operator is not there.
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
-import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from enum import Enum
 from itertools import product
 from typing import Any
@@ -21,56 +18,23 @@ import numpy as np
 import pytest
 
 import tilenest as tn
-from tests.unit.language.building import open_session, view_type, whole
-from tilenest import language
+from tests.errors.kinds import HELD, KINDS, Call, Odd, faults, held, methods_of
 
-Call = tuple[str, Callable[..., object], tuple[object, ...]]
-PYTHONS_OWN = re.compile(
-    r"positional argument|unexpected keyword|required keyword|multiple values|unsupported operand"
-    r"|bad operand type|required argument"
-)
-
-
-class Odd:
-    """Of no kind that anything takes."""
-
-
-def two(a: Any, b: Any) -> Any:
-    return a, b
-
-
-KINDS: tuple[Any, ...] = (
-    None,
-    "a",
-    3,
-    -1,
-    2.5,
-    float("nan"),
-    True,
-    2**70,
-    [],
-    (1, 2),
-    {},
-    b"x",
-    Odd(),
-    int,
-    two,
-    tn.float32,
-    np.ones(3),
-    np.int64(2),
-)
 FEW: tuple[Any, ...] = (None, "a", 3, (1, 2), Odd())
 KEPT = {"set_num_threads", "kernel", "function", "exec", "mem", "reduction"}
 """What changes the process, marks what it is given, or only holds names."""
-OPERATORS = (
+OPERATORS: tuple[Any, ...] = (
     operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod,
     operator.pow, operator.lt, operator.ge, operator.eq, operator.and_, operator.or_, operator.xor,
-    operator.lshift, operator.rshift, operator.getitem, divmod,
+    operator.lshift, operator.rshift, operator.matmul, divmod, np.add, np.maximum, np.matmul,
 )  # fmt: skip
 CONVERSIONS = (
     operator.neg, operator.pos, operator.invert, operator.index, abs, int, float, bool, complex,
-    round, len, iter, list, hash, str, repr,
+    round, math.floor, math.ceil, math.trunc, len, iter, list, sorted, hash, str, repr, range,
+    np.exp, np.sum, np.asarray, lambda x: x[0], lambda x: x["a"], lambda x: x[1:],
+    lambda x: x["a":], lambda x: 3 in x,
 )  # fmt: skip
+NO_NUMBERS = ("view", "access", "nest", "request", "range", "memory", "part", "dim", "map")
 
 
 def public_functions() -> dict[str, Callable[..., object]]:
@@ -89,45 +53,10 @@ def arguments(first: Sequence[object]) -> Iterator[tuple[object, ...]]:
     yield from product((3, (1, 2), *first), ("a", 3, (1, 2)), KINDS)
 
 
-def fault(call: Call) -> str | None:
-    """What is wrong with the way in which a call is refused."""
-    name, function, given = call
-    try:
-        function(*given)
-    except tn.TileError as error:
-        is_right = error.message and not isinstance(error, tn.InternalError)
-        return None if is_right else f"{name}{given}: {error!r}"
-    except TypeError as error:
-        return None if PYTHONS_OWN.search(str(error)) else f"{name}{given}: {error!r}"
-    except Exception as error:  # noqa: BLE001 - what is looked for
-        return f"{name}{given}: {error!r}"
-    return None
-
-
-def faults(calls: Iterator[Call]) -> list[str]:
-    found = (fault(call) for call in calls)
-    return [one for one in found if one is not None]
-
-
 @pytest.mark.parametrize("name", public_functions())
 def test_outside_of_a_kernel(name: str) -> None:
     function = public_functions()[name]
     assert faults((name, function, given) for given in arguments(())) == []
-
-
-def held() -> Iterator[dict[str, Any]]:
-    """One of everything that a kernel holds."""
-    array = np.ones((3, 4), np.float32)
-    with open_session([view_type(array)]) as (session, (argument,)):
-        view = language.View(argument, session, "A", (3, 4), (4, 1))
-        yield {
-            "tile": whole(view),
-            "scalar": view.at(0, 0).load(),
-            "view": view,
-            "access": view((0, 0), (3, 4)),
-            "nest": language.root(),
-            "memory": language.memory(tn.float32, (4,)),
-        }
 
 
 @pytest.mark.parametrize("name", public_functions())
@@ -138,32 +67,60 @@ def test_in_a_kernel(name: str) -> None:
         assert faults((name, function, each) for each in given) == []
 
 
-@pytest.mark.parametrize("kind", ["tile", "scalar", "view", "access", "nest", "memory"])
+@pytest.mark.parametrize("kind", HELD)
 def test_methods_of_what_a_kernel_holds(kind: str) -> None:
     for things in held():
-        thing = things[kind]
-        methods = [
-            (f"{kind}.{name}", method)
-            for name, method in inspect.getmembers(thing, callable)
-            if not name.startswith("_")
-        ]
-        assert methods
-        calls = ((name, method, each) for name, method in methods for each in arguments(()))
+        methods = methods_of(things[kind])
+        calls = (
+            (f"{kind}.{name}", method, each)
+            for name, method in methods.items()
+            for each in arguments(())
+        )
         assert faults(calls) == []
 
 
-@pytest.mark.parametrize("kind", ["tile", "scalar", "view", "access", "nest", "memory"])
+@pytest.mark.parametrize("kind", HELD)
 def test_operators_of_what_a_kernel_holds(kind: str) -> None:
-    """An operator that is not there is a TypeError of Python's own."""
     for things in held():
         thing = things[kind]
         for other in (*KINDS, *things.values()):
-            for operation in OPERATORS:
-                with suppress(tn.TileError, TypeError):
-                    operation(thing, other)
-        for conversion in CONVERSIONS:
-            with suppress(tn.TileError, TypeError):
-                conversion(thing)
+            calls = [(str(op), op, pair) for op in OPERATORS for pair in pairs(thing, other)]
+            assert faults(iter(calls)) == []
+        assert faults(conversions(thing)) == []
+
+
+@pytest.mark.parametrize("kind", NO_NUMBERS)
+def test_what_is_no_number_is_refused_in_every_operator(kind: str) -> None:
+    for things in held():
+        thing = things[kind]
+        for operation in (*OPERATORS, operator.ge):
+            if operation is not operator.eq:
+                for pair in pairs(thing, 2):
+                    with pytest.raises(tn.TileError) as caught:
+                        operation(*pair)
+                    assert caught.value.remedy
+
+
+def test_shapes_and_strides_are_read_as_tuples_are() -> None:
+    for things in held():
+        for numbers, known in ((things["view"].shape, (3, 4)), (things["view"].strides, (4, 1))):
+            wrongs: tuple[Any, ...] = ("a", 2.5, None, [], (0,), Odd(), things["scalar"])
+            for wrong in (*wrongs, slice("a", None), slice(0, 2, 0)):
+                with pytest.raises(tn.TileError):
+                    numbers[wrong]
+            for place in (-1, 1, np.int64(1), slice(1, None), slice(None, None, -1)):
+                assert numbers[place] == known[place]
+            more = (5, 6)
+            assert numbers + more == known + more and more + numbers == more + known
+            assert numbers + numbers == known + known and np.prod(numbers) == np.prod(known)
+
+
+def pairs(thing: object, other: object) -> list[tuple[object, object]]:
+    return [(thing, other), (other, thing)]
+
+
+def conversions(thing: object) -> Iterator[Call]:
+    return ((str(conversion), conversion, (thing,)) for conversion in CONVERSIONS)
 
 
 INDEX_FUNCTIONS: dict[str, Callable[..., object]] = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -36,3 +39,43 @@ def test_an_extent_beyond_every_array_is_refused() -> None:
     vast = np.broadcast_to(np.float32(3), (2**51,))
     with pytest.raises(ShapeError, match="more than 2"):
         scaled(vast, np.zeros(16, np.float32), factor=2, offset=0)
+
+
+Step = Callable[[Any, Any], Any]
+DEEP: dict[str, Step] = {
+    "halves": lambda i, _: (i * 3 + 1) // 2,
+    "doubling": lambda i, _: i % 7 + 3 * (i // 2),
+    "extremes": lambda i, n: tn.minimum(i + 1, n * i),
+}
+DEPTHS = [
+    ("halves", 200),
+    ("extremes", 200),
+    ("doubling", 8),
+    pytest.param("doubling", 200, marks=pytest.mark.slow),
+]
+
+
+@tn.kernel
+def deep(A, Y, n, *, step, times):
+    for b in tn.parallel(16):
+        i = b.index()
+        for _ in range(times):
+            i = step(i, n)
+        Y.at(b.index()).store(A.at(i).load(other=-1.0))
+
+
+@pytest.mark.parametrize(("name", "times"), DEPTHS)
+def test_indices_of_hundreds_of_operations(name: str, times: int) -> None:
+    source = np.arange(16, dtype=np.float32) + 1
+    expected = []
+    for first in range(16):
+        i = first
+        for _ in range(times):
+            i = min(i + 1, 5 * i) if name == "extremes" else DEEP[name](i, 5)
+            i = (i + 2**63) % 2**64 - 2**63
+        expected.append(source[i] if 0 <= i < 16 else -1.0)
+    for target in ("interpret", "cpu"):
+        found = np.full(16, np.nan, np.float32)
+        kernel = deep.compile(source, found, 5, target=target, step=DEEP[name], times=times)
+        kernel(source, found, 5)
+        np.testing.assert_array_equal(found, expected)

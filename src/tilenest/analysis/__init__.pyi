@@ -34,6 +34,7 @@ from tilenest.analysis.execution_chains import ExecChain, chain_along, chain_to,
 from tilenest.analysis.execution_remaps import (
     Placed,
     applied_remap,
+    has_branches,
     is_met_in,
     kept_boundaries,
     may_repeat,
@@ -160,7 +161,9 @@ from tilenest.analysis.structure import (
     nearest_parallel,
     trip_counts,
 )
+from tilenest.analysis.unordered_reads import UnorderedRead, unordered_read
 from tilenest.analysis.update_overlaps import UpdateOverlap, update_overlap
+from tilenest.analysis.view_bounds import Ends, ends_of, stays_inside
 from tilenest.analysis.view_injectivity import shows_elements_once
 from tilenest.analysis.work_estimates import WorkEstimates
 
@@ -179,6 +182,7 @@ __all__ = [
     "Distributions",
     "Dominance",
     "Effects",
+    "Ends",
     "EntryFacts",
     "ExecChain",
     "ExecutionStructure",
@@ -225,6 +229,7 @@ __all__ = [
     "StateProblem",
     "Storage",
     "Undecided",
+    "UnorderedRead",
     "Unproven",
     "UpdateOverlap",
     "Wait",
@@ -255,12 +260,14 @@ __all__ = [
     "enclosing",
     "enclosing_nests",
     "enclosing_parallels",
+    "ends_of",
     "entry_guards",
     "find_call",
     "formula_of",
     "frame_of",
     "guard_counterexample",
     "handed_values",
+    "has_branches",
     "held_by_each",
     "in_range",
     "induction_of",
@@ -315,10 +322,12 @@ __all__ = [
     "spread_of",
     "stage_storage",
     "stage_work",
+    "stays_inside",
     "storage_of_buf",
     "stored_by",
     "trip_counts",
     "unkept_dependences",
+    "unordered_read",
     "update_overlap",
     "value_dependences",
     "whole",

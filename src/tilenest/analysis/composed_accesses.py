@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from tilenest import layouts
 from tilenest.analysis.clips import output_clips
+from tilenest.analysis.index_ranges import ANY_INDEX, range_of
 from tilenest.analysis.index_values import KnownLeaves, Leaves
-from tilenest.dialects import Check, If, MapReducePost, chain_of
-from tilenest.ir import LARGEST_EXTENT, EffectKind, Operation, Touch, Value
+from tilenest.dialects import Check, If, MapReducePost, Remap, chain_of
+from tilenest.ir import LARGEST_EXTENT, EffectKind, Operation, OpResult, Touch, Value
 from tilenest.layouts import (
     AffineMap,
     Constraint,
@@ -98,10 +99,19 @@ def _are_origins(touch: Touch[Value]) -> bool:
 def compose_view(view: Value) -> ComposedAccess:
     """All elements that a view shows."""
     shape: tuple[int | None, ...] = getattr(view.type, "shape", ())
-    box = tuple(LARGEST_EXTENT if extent is None else extent for extent in shape)
+    box = tuple(_most(view, axis) if size is None else size for axis, size in enumerate(shape))
     everything = AffineMap.identity(len(box))
     touch = Touch("view", 0, view, EffectKind.READ, everything, "zero", box)
     return _composed(touch, everything.results, Leaves(), is_exact=False)
+
+
+def _most(view: Value, axis: int) -> int:
+    """The largest that an extent known at run time may be: a view may show more than it holds."""
+    remap = view.owner if isinstance(view, OpResult) else None
+    size = remap.extent(axis) if isinstance(remap, Remap) else None
+    if not isinstance(size, Value):
+        return LARGEST_EXTENT
+    return max(0, (range_of(size) or ANY_INDEX)[1])
 
 
 def _composed(

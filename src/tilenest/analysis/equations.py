@@ -35,7 +35,7 @@ from tilenest.layouts import (
     Project,
     Space,
 )
-from tilenest.machine import OPEN_SCOPE, Target, preferred_scopes
+from tilenest.machine import OPEN_SCOPE, Target
 from tilenest.records import record
 
 _NEVER = Constraint(Const(-1))
@@ -277,7 +277,7 @@ class _Operation:
         root = frame_of(self.op)
         bound = OPEN_SCOPE if root is None else root.scope
         if bound == OPEN_SCOPE:
-            bound = preferred_scopes(self.target.scopes, is_outermost=True)[0]
+            bound = self.target.root_scopes[0]
         return bool(self.target.tells_apart(memory.storage.resource.topology, (bound,)))
 
     def _worker(self, memory: _Memory) -> IndexExpr:

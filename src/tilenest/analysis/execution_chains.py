@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from tilenest.analysis.effects import is_computation
 from tilenest.analysis.execution_structure import NestAxis
 from tilenest.analysis.structure import constant_of, is_defined_above
-from tilenest.dialects import Nest
+from tilenest.dialects import Nest, Parallel
 from tilenest.execution import ExecLevel, ExecStructure
 from tilenest.ir import Induction, Operation, OpResult, Value
+from tilenest.machine import OPEN_SCOPE
 from tilenest.records import record
 
 
@@ -97,7 +98,7 @@ class _Chain:
         starts = [0]
         for place, nest in enumerate(self.nests):
             for axis in range(nest.rank):
-                self._add(NestAxis(nest, axis), f"{nest.NAME.rpartition('.')[2]}{place}")
+                self._add(NestAxis(nest, axis), f"{nest.LEVELS}{place}")
             starts.append(len(self.levels))
         structure = ExecStructure(tuple(self.levels))
         return ExecChain(
@@ -106,16 +107,15 @@ class _Chain:
 
     def _add(self, axis: NestAxis, nest: str) -> None:
         argument = axis.nest.body.arguments[axis.axis]
-        kind = axis.nest.NAME.rpartition(".")[2]
         name = _word(argument.name or f"i{len(self.levels)}")
         level = ExecLevel(
             _unused(name, {level.identity for level in self.levels}),
             name,
-            kind,  # type: ignore[arg-type]  # nests are named after the kinds
+            axis.nest.LEVELS,
             self._extent(axis, name),
-            getattr(axis.nest, "scope", "auto"),
+            axis.nest.scope if isinstance(axis.nest, Parallel) else OPEN_SCOPE,
             nest,
-            getattr(axis.nest, "policy", ""),
+            axis.nest.policy,
         )
         self.levels.append(level)
         self.axes.append(axis)

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 from tilenest.analysis.index_values import Facts, constraints_of, index_formula
 from tilenest.analysis.structure import enclosing_blocks
-from tilenest.dialects import If
+from tilenest.dialects import If, Nest
 from tilenest.execution import ExecLevel
-from tilenest.ir import Block, Induction, Operation, RegionUse, Value
+from tilenest.ir import Block, Induction, Operation, Value
 from tilenest.layouts import Constraint, DimRef, IndexExpr, Interval, Sym, bounds
 from tilenest.records import record
 
@@ -76,7 +76,7 @@ class _Prefix:
             self.is_exact = self.is_exact and found is not None
             self.constraints += found or ()
             return None
-        if holder.REGION_USE is not RegionUse.REPEATED:
+        if not isinstance(holder, Nest):
             return f"{holder.NAME} is no nest and no condition"
         # The bounds of all axes are evaluated before any of them runs.
         bounds_of_axes = [self._axis(induction) for induction in holder.inductions()]
@@ -98,7 +98,7 @@ class _Prefix:
     def _add(
         self,
         block: Block,
-        nest: Operation,
+        nest: Nest,
         axis: int,
         lower: IndexExpr,
         upper: IndexExpr,
@@ -109,13 +109,12 @@ class _Prefix:
         found = bounds(span, self._ranges())
         longest = 0 if found is None else max(0, found[1])
         trips = -(-longest // abs(step))
-        kind = nest.NAME.rpartition(".")[2]
         level = ExecLevel(
-            f"{kind}{place}",
+            f"{nest.LEVELS}{place}",
             block.arguments[axis].name or f"i{place}",
-            kind,  # type: ignore[arg-type]  # nests are named after the kinds
+            nest.LEVELS,
             trips,
-            policy=getattr(nest, "policy", ""),
+            policy=nest.policy,
         )
         self.levels.append(PrefixLevel(level, nest, axis, not span.dim_mask))
         if span.dim_mask:

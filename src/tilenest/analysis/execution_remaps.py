@@ -90,7 +90,12 @@ def _is_plain(nest: Nest) -> bool:
     if isinstance(nest, Parallel) and nest.initial:
         return False
     is_staged = isinstance(nest, Pipeline) and nest.dependences is not None
-    return len(nest.regions) == 1 and not is_staged
+    return len(nest.regions) == 1 and not is_staged and not has_branches(nest)
+
+
+def has_branches(op: Operation) -> bool:
+    """Whether a region of it is more than one block."""
+    return any(len(region.blocks) != 1 for region in op.regions)
 
 
 def is_met_in(nest: Nest) -> bool:
@@ -110,6 +115,8 @@ def _only_work(block: Block) -> Operation | None:
 
 def _is_guard(condition: If, states: Sequence[Value]) -> bool:
     """Whether the other way does nothing, and hands on the states as they were."""
+    if has_branches(condition):
+        return False
     other = condition.regions[1].block
     return len(other.operations) == 1 and list(other.terminator.operands) == list(states)
 
@@ -245,7 +252,7 @@ def applied_remap(
     """The record of a remap that was applied for these observers."""
     moved = {entry.observer: entry.cut.depth for entry in reanchors}
     names, whole = remap.symbols, remap.formula
-    laws = {*remap.old.laws_over(names), *remap.new.laws_over(names)}
+    laws = {*remap.laws}
     depth = remap.new.depth, remap.old.depth
     return AppliedRemap(
         old=tuple(map(_level, remap.old.levels)),

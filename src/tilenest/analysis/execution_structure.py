@@ -39,7 +39,7 @@ from tilenest.records import record
 class NestAxis:
     """One axis of one nest: what a level is known by."""
 
-    nest: Operation
+    nest: Nest
     axis: int
 
     @property

@@ -12,12 +12,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from tilenest.analysis.index_ranges import (
-    EXTREMES,
-    coordinate_of,
-    formula_of,
-    range_of,
-)
+from tilenest.analysis.index_ranges import EXTREMES, Formulas, operands_first, range_of
 from tilenest.analysis.structure import constant_of, induction_of
 from tilenest.dialects import Apply, Cast, Extent, Remap, Stride
 from tilenest.errors import ShapeError
@@ -46,7 +41,8 @@ from tilenest.records import record
 
 _MOST_NESTS = 4
 """Nests whose ends depend on each other's indices."""
-_SIGN = 63
+_SIGN = 64
+"""A shift right by more than any difference of two indices has bits leaves the sign."""
 _NUMBERS: Mapping[str, Callable[..., int]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -111,27 +107,48 @@ _NO_FACTS = Facts()
 
 def number_of(value: Value, facts: Facts) -> int | None:
     """The number a scalar is, where only facts of the call decide it."""
-    constant = constant_of(value)
-    if constant is not None:
-        return int(constant) if not isinstance(constant, float) else None
-    if value in facts.scalars:
-        return facts.scalars[value]
-    if not isinstance(value, OpResult):
+    return _Numbers(facts).of(value)
+
+
+class _Numbers:
+    """The numbers that facts decide, each found once."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._known: dict[Value, int | None] = {}
+
+    def of(self, value: Value) -> int | None:
+        for part in operands_first(value, self._known, self._operands):
+            self._known[part] = self._found(part)
+        return self._known[value]
+
+    def _operands(self, value: Value) -> Sequence[Value]:
+        if value in self._facts.scalars or not isinstance(value, OpResult):
+            return ()
+        return value.owner.operands if isinstance(value.owner, Apply | Cast) else ()
+
+    def _found(self, value: Value) -> int | None:
+        constant = constant_of(value)
+        if constant is not None:
+            return int(constant) if not isinstance(constant, float) else None
+        if value in self._facts.scalars:
+            return self._facts.scalars[value]
+        if not isinstance(value, OpResult):
+            return None
+        match value.owner:
+            case Extent(view=view, axis=axis) if view in self._facts.extents:
+                return self._facts.extents[view][axis]
+            case Stride(view=view, axis=axis) if view in self._facts.strides:
+                return self._facts.strides[view][axis]
+            case Cast() as cast if not element_dtype(cast.operands[0].type).is_float:
+                number = self._known[cast.operands[0]]
+                return None if number is None else _wrapped(number, value.type)
+            case Apply() as apply if apply.function in _NUMBERS:
+                parts = [self._known[argument] for argument in apply.arguments]
+                if None in parts:
+                    return None
+                return _wrapped(int(_NUMBERS[apply.function](*parts)), value.type)
         return None
-    match value.owner:
-        case Extent(view=view, axis=axis) if view in facts.extents:
-            return facts.extents[view][axis]
-        case Stride(view=view, axis=axis) if view in facts.strides:
-            return facts.strides[view][axis]
-        case Cast() as cast if not element_dtype(cast.operands[0].type).is_float:
-            number = number_of(cast.operands[0], facts)
-            return None if number is None else _wrapped(number, value.type)
-        case Apply() as apply if apply.function in _NUMBERS:
-            parts = [number_of(argument, facts) for argument in apply.arguments]
-            if None in parts:
-                return None
-            return _wrapped(int(_NUMBERS[apply.function](*parts)), value.type)
-    return None
 
 
 def _wrapped(number: int, type_: Type) -> int:
@@ -200,28 +217,33 @@ class KnownLeaves:
 
 class Leaves:
     """The leaves of some formulas, collected while these are made. What has a coordinate, or is a
-    number of the call, is no leaf."""
+    number of the call, is no leaf. `names` are other names of values."""
 
     def __init__(
-        self, coordinates: Coordinates = MappingProxyType({}), facts: Facts = _NO_FACTS
+        self,
+        coordinates: Coordinates = MappingProxyType({}),
+        facts: Facts = _NO_FACTS,
+        names: Mapping[Value, Value] = MappingProxyType({}),
     ) -> None:
         self._coordinates = coordinates
-        self._facts = facts
+        self._numbers = _Numbers(facts)
+        self._formulas = Formulas(self._leaf, self._numbers.of, self._below)
+        self._names = names
         self._leaves: dict[LeafKey, Sym] = {}
         self._constraints: list[Constraint] = []
         self._spans: dict[Sym, tuple[IndexExpr, IndexExpr]] = {}
         self._is_exact = True
 
+    def __len__(self) -> int:
+        return len(self._leaves)
+
     def formula(self, value: Value) -> IndexExpr:
         """A value over the leaves."""
-        return formula_of(value, self._leaf, self._number)
+        return self._formulas.of(value)
 
     def coordinate(self, value: Value) -> IndexExpr:
         """A value as a coordinate: inside of every array it is this formula over the leaves."""
-        return coordinate_of(value, self._leaf, self._number)
-
-    def _number(self, value: Value) -> int | None:
-        return None if self._facts is _NO_FACTS else number_of(value, self._facts)
+        return self._formulas.coordinate(value)
 
     def extent(self, view: Value, axis: int) -> IndexExpr:
         """An extent of a view or buf."""
@@ -236,7 +258,7 @@ class Leaves:
     def constraints(self, condition: Value, is_wanted: bool) -> tuple[Constraint, ...] | None:
         """When a condition is as wanted, as constraints that all hold; None where none say exactly
         that."""
-        number = number_of(condition, self._facts)
+        number = self._numbers.of(condition)
         if number is not None:
             return () if bool(number) is is_wanted else (Constraint(Const(-1)),)
         if not isinstance(condition, OpResult) or not isinstance(condition.owner, Apply):
@@ -281,40 +303,37 @@ class Leaves:
 
     def _leaf(self, value: Value) -> IndexExpr:
         """A value that formulas start from."""
+        if value in self._names:
+            return self.formula(self._names[value])
         if value in self._coordinates:
             return self._coordinates[value]
-        number = self._number(value)
-        if number is not None:
-            return Const(number)
         if isinstance(value, OpResult) and isinstance(value.owner, Extent):
             return self.extent(value.owner.view, value.owner.axis)
-        extreme = _extreme_of(value)
-        if extreme is None:
-            return self._at(value)
-        chosen = _decided(extreme)
-        return self._at_extreme(extreme) if chosen is None else self.formula(chosen)
+        return self._at(value)
+
+    def _below(self, _: Value) -> Sequence[Value]:
+        """What a leaf is made of: nothing."""
+        return ()
 
     def _at(self, key: LeafKey) -> IndexExpr:
         return self._leaves.setdefault(key, Sym(len(self._leaves)))
-
-    def _at_extreme(self, op: Apply) -> IndexExpr:
-        return self._at(op.result)
 
     def _comparison(self, apply: Apply, is_wanted: bool) -> tuple[Constraint, ...] | None:
         if len(apply.arguments) != 2 or any(a.type is not INDEX for a in apply.arguments):
             return None
         a, b = map(self.formula, apply.arguments)
-        match apply.function if is_wanted else _NEGATED.get(apply.function):
-            case "lt":
-                return (Constraint(b - a - 1),)
-            case "le":
-                return (Constraint(b - a),)
-            case "gt":
-                return (Constraint(a - b - 1),)
-            case "ge":
-                return (Constraint(a - b),)
-            case "eq":
-                return (Constraint(a - b, is_equality=True),)
+        function = apply.function if is_wanted else _NEGATED.get(apply.function)
+        try:
+            match function:
+                case "lt" | "gt":
+                    return (Constraint((b - a if function == "lt" else a - b) - 1),)
+                case "le" | "ge":
+                    return (Constraint(b - a if function == "le" else a - b),)
+                case "eq":
+                    return (Constraint(a - b, is_equality=True),)
+        except ShapeError:
+            # A number on the way leaves 64 bits, or the formula gets too large.
+            pass
         return None
 
     def _describe(self, key: LeafKey, leaf: Sym) -> Interval | None:
@@ -355,31 +374,29 @@ class _NoLeaves(Leaves):
     def _at(self, key: LeafKey) -> IndexExpr:
         raise _NotKnownError(key)
 
-    def _at_extreme(self, op: Apply) -> IndexExpr:
-        """b and what a lies below or above it, by the sign's bits."""
-        a, b = map(self.formula, op.arguments)
-        more = a - b
-        below = bit_and(more, shift_right(more, _SIGN))
-        return b + (below if op.function == "minimum" else more - below)
+    def _below(self, value: Value) -> Sequence[Value]:
+        extreme = None if value in self._coordinates else _extreme_of(value)
+        return () if extreme is None else extreme.arguments
+
+    def _leaf(self, value: Value) -> IndexExpr:
+        """An extreme is b and what a lies below or above it, by the sign's bits."""
+        extreme = None if value in self._coordinates else _extreme_of(value)
+        if extreme is None:
+            return super()._leaf(value)
+        a, b = map(self.formula, extreme.arguments)
+        try:
+            more = a - b
+            below = bit_and(more, shift_right(more, _SIGN))
+            return b + (below if extreme.function == "minimum" else more - below)
+        except ShapeError:
+            # The formula gets too large.
+            raise _NotKnownError(value) from None
 
 
 def _extreme_of(value: Value) -> Apply | None:
     """The minimum or maximum that a value is."""
     apply = value.owner if isinstance(value, OpResult) else None
     return apply if isinstance(apply, Apply) and apply.function in EXTREMES else None
-
-
-def _decided(op: Apply) -> Value | None:
-    """The argument that a minimum or maximum always is, by the ranges of both."""
-    one, other = op.arguments
-    ranges = range_of(one), range_of(other)
-    if ranges[0] is None or ranges[1] is None:
-        return None
-    if ranges[0][1] <= ranges[1][0]:
-        return one if op.function == "minimum" else other
-    if ranges[1][1] <= ranges[0][0]:
-        return other if op.function == "minimum" else one
-    return None
 
 
 def _is_argument(value: Value) -> bool:

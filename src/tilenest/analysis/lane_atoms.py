@@ -48,6 +48,7 @@ def _site(
         f"{'square of lanes' if len(dims) > 1 else 'fold along lanes'} of result {result}",
         request.semantic,
         request.policy,
+        request.rounding,
         _registers(request, lanes, len(dims)),
         _registers(request, lanes, len(stored.results)),
         (lanes,) * len(dims),

@@ -30,6 +30,7 @@ from tilenest.layouts import (
     Interval,
     Space,
     Sym,
+    Witness,
     bounds,
     proven,
     simplify,
@@ -63,6 +64,14 @@ class Relation:
         MappingProxyType({}),
     )
     """numbers that values of each side are"""
+
+
+@record
+class Meeting:
+    """A point of each of two accesses at which they touch one element, and the numbers there."""
+
+    points: tuple[tuple[int, ...], tuple[int, ...]]
+    numbers: tuple[Mapping[LeafKey, int], Mapping[LeafKey, int]]
 
 
 def never_meet(
@@ -118,17 +127,35 @@ def is_same_region(whole: ComposedAccess, part: ComposedAccess) -> bool:
 def apart_across(one: ComposedAccess, other: ComposedAccess, nests: Sequence[Operation]) -> Answer:
     """Whether different instances of the nests around both, outermost first, touch different
     elements. What is defined outside of the nests is one number for both."""
+    for relation in _differences(nests):
+        answer = never_meet(one, other, relation, thoroughly=True)
+        if not answer.is_proven:
+            return answer
+    return proven(_INTERVALS, "no two instances meet")
+
+
+def meetings_across(
+    one: ComposedAccess, other: ComposedAccess, nest: Operation
+) -> Iterator[Meeting]:
+    """Some meetings of different instances of a nest around both, each for numbers that there may
+    be: at most two for every index of the nest."""
+    for relation in _differences([nest]):
+        pair = _Pair(one, other, relation)
+        if pair.turns() is not None:
+            answer = pair.by_sets()
+            if answer.witness is not None:
+                yield pair.meeting(answer.witness)
+
+
+def _differences(nests: Sequence[Operation]) -> Iterator[Relation]:
+    """How instances of nests differ: in one index, which is ahead or behind."""
     for nest in nests:
         for index, axis in zip(nest.body.arguments, nest.inductions(), strict=False):
             step = int(constant_of(axis.step) or 1)
             for turns in (AHEAD, BEHIND):
-                relation = Relation(
+                yield Relation(
                     lambda value: is_defined_above(value, nests[0]), (index, index), step, turns
                 )
-                answer = never_meet(one, other, relation, thoroughly=True)
-                if not answer.is_proven:
-                    return answer
-    return proven(_INTERVALS, "no two instances meet")
 
 
 class _Pair:
@@ -277,6 +304,17 @@ class _Pair:
         if answer.is_disproven and not self._is_exact:
             return unknown(answer.engine, answer.reason)
         return answer
+
+    def meeting(self, witness: Witness) -> Meeting:
+        """What a witness of the sets is for each access."""
+        values = [number for _, number in witness.symbols]
+        one, other = (
+            {key: name.evaluate((), values) for key, name in zip(keys, names, strict=True)}
+            for keys, names in zip(
+                (access.leaves.keys for access in self._accesses), self._symbols, strict=True
+            )
+        )
+        return Meeting((witness.points[0], witness.points[1]), (one, other))
 
     def _map(self, side: int, names: tuple[str, ...]) -> layouts.Expressions:
         access = self._accesses[side]

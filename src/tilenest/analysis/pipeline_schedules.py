@@ -33,6 +33,7 @@ from tilenest.analysis.work_estimates import WorkEstimates
 from tilenest.dialects import Dependence, Pipeline, PipelineSchedule
 from tilenest.ir import (
     Analysis,
+    ArrayType,
     Asker,
     Block,
     Edit,
@@ -204,6 +205,8 @@ def _bytes_of_versions(graph: StageGraph, found: ModuloSchedule) -> int:
 
 
 def _bytes(type_: Type) -> int:
+    if isinstance(type_, ArrayType):
+        return prod(type_.shape) * _bytes(type_.element)
     shape: tuple[int, ...] = getattr(type_, "shape", ())
     return element_dtype(type_).bytes * prod(shape)
 

@@ -316,9 +316,11 @@ def _sources(op: Map, element: Value) -> Iterator[Value]:
 
 
 def _dependent_on(body: Block, states: Sequence[Value]) -> set[Value]:
+    """What is computed from states, also where an operation uses them in a region only."""
     dependent: set[Value] = set(states)
     for op in body.walk():
-        if any(operand in dependent for operand in op.operands):
+        # The first value on the way into an operation is one from before it.
+        if any(operand in dependent for inner in op.walk() for operand in inner.operands):
             dependent.update(op.results)
             for region in op.regions:
                 for block in region.blocks:

@@ -4,13 +4,15 @@ In: a function whose records are proven, each for the observers it lists. Out: w
 nothing. The nests as they stand are led back through the records, the last one first. The new
 levels of a record have to be there, by kind and extent; whoever looks at them now, found in the
 function and not in the record, has to be somebody the record was proven for. What this leaves are
-the nests before that remap, for the record before.
+the nests before that remap, for the record before. A level of one instance tells nobody apart: here
+levels are counted without it, so that it does not matter in which nest it stood when it went.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 from tilenest.analysis.execution_chains import levels_of
 from tilenest.analysis.execution_remaps import (
@@ -22,13 +24,15 @@ from tilenest.analysis.execution_remaps import (
 )
 from tilenest.analysis.execution_structure import initial_of
 from tilenest.analysis.structure import enclosing_nests, nearest_parallel
-from tilenest.dialects import AppliedRemap, Nest, Placement, Synchronize, base_of
-from tilenest.execution import ExecLevel, PrefixCut, holds_at
+from tilenest.dialects import AppliedRemap, Nest, Placement, RemapLevel, Synchronize, base_of
+from tilenest.execution import ExecLevel, ExecRemap, Observer, PrefixCut, holds_at
 from tilenest.ir import EffectKind, Function, Operation, Value
 from tilenest.machine import OPEN_SCOPE
 from tilenest.records import record, replace
 
 _MOST_JUDGED = 1024
+_MOST_TRIED = 100
+"""After so many ways in which the nests did not come about, no other one is looked for."""
 
 
 @record
@@ -63,26 +67,37 @@ class Path:
 
     rungs: tuple[Rung, ...]
     looks: tuple[Look, ...]
-    has_states: bool
-    """whether the nest hands states on"""
+    carried: int | None
+    """the levels around the nest, if it hands states on"""
 
-    @property
-    def around(self) -> tuple[Rung, ...]:
-        """The levels around the nest itself."""
-        own = self.rungs[-1].nest
-        return tuple(rung for rung in self.rungs if rung.nest is not own)
+
+@record(eq=False)
+class Undo:
+    """A record, with the levels that it is about: those of more than one instance."""
+
+    applied: AppliedRemap
+    old: tuple[Rung, ...]
+    new: tuple[ExecLevel, ...]
+    last: int
+    """the old levels around the innermost old nest"""
 
 
 def remap_problem(function: Function) -> RemapProblem | None:
-    """What is wrong first with the remaps of a function; each of them is proven in itself."""
-    remembered = remaps_of(function)
-    paths = _Paths(function).paths() if remembered else ()
-    for applied in reversed(remembered):
-        found = _led_back(paths, applied)
+    """What is wrong with the remaps of a function, each of which is proven in itself. Where nests
+    are alike, each of them may be the one that a remap left."""
+    undos = tuple(map(_undo, reversed(remaps_of(function))))
+    waiting = [(0, _Paths(function).paths() if undos else ())]
+    problems: list[tuple[int, RemapProblem]] = []
+    while waiting and len(problems) < _MOST_TRIED:
+        done, paths = waiting.pop()
+        if done == len(undos):
+            return None
+        found = _led_back(paths, undos[done])
         if isinstance(found, RemapProblem):
-            return found
-        paths = found
-    return None
+            problems.append((done, found))
+        else:
+            waiting += [(done + 1, before) for before in reversed(found)]
+    return max(problems, key=lambda entry: entry[0])[1]
 
 
 # The nests as they stand -----------------------------------------------------------------------
@@ -105,14 +120,19 @@ class _Paths:
             nest = next(enclosing_nests(op), None)
             if nest is not None:
                 self._home(nest).extend(self._looks(op))
-        return tuple(
-            Path(
-                rungs,
-                tuple(dict.fromkeys(self.looks[nest])),
-                self.passages[nest] is None and bool(initial_of(nest)),
-            )
-            for nest, rungs in self.rungs.items()
+        return tuple(self._path(nest) for nest in self.rungs)
+
+    def _path(self, nest: Nest) -> Path:
+        rungs = self.rungs[nest]
+        levels = [rung.level for rung in rungs]
+        looks = (
+            replace(look, depth=_depth_in(levels, look.kind, look.depth))
+            for look in self.looks[nest]
         )
+        is_carrying = self.passages[nest] is None and bool(initial_of(nest))
+        around = _depth_in(levels, "anchor", len(rungs) - nest.rank)
+        kept = tuple(rung for rung in rungs if _is_counted(rung.level))
+        return Path(kept, tuple(dict.fromkeys(looks)), around if is_carrying else None)
 
     def _nest(self, nest: Nest) -> None:
         outer = self._around(nest)
@@ -138,7 +158,7 @@ class _Paths:
     def _looks(self, op: Operation) -> Iterator[Look]:
         for effect in op.effects():
             if effect.kind is EffectKind.ALLOCATE:
-                yield Look("owner", _owner_depth(self._around(op)), op.NAME)
+                yield Look("owner", len(self._around(op)), op.NAME)
             elif effect.kind in SHARED_EFFECTS:
                 yield Look("owner", self._depth_of_memory(effect.resource), op.NAME)
         if isinstance(op, Synchronize):
@@ -156,45 +176,69 @@ class _Paths:
         holder = None if block is None else block.parent_op
         if holder is None:
             return 0
-        rungs = self.rungs[holder] if isinstance(holder, Nest) else self._around(holder)
-        return _owner_depth(rungs)
+        return len(self.rungs[holder] if isinstance(holder, Nest) else self._around(holder))
 
 
-def _owner_depth(rungs: Sequence[Rung]) -> int:
-    return max((d for d, rung in enumerate(rungs, start=1) if rung.level.is_spatial), default=0)
+def _is_counted(level: ExecLevel) -> bool:
+    return level.extent != 1
+
+
+def _depth_in(levels: Sequence[ExecLevel], kind: str, depth: int) -> int:
+    """A depth among all levels as one among those of more than one instance; who owns something
+    stands right below the last parallel one."""
+    above = [level for level in levels[:depth] if _is_counted(level)]
+    while kind == "owner" and above and not above[-1].is_spatial:
+        above.pop()
+    return len(above)
 
 
 # Back through a record -------------------------------------------------------------------------
 
 
-def _led_back(paths: Sequence[Path], applied: AppliedRemap) -> tuple[Path, ...] | RemapProblem:
-    """The nests as they were before a remap."""
-    first: RemapProblem | None = None
-    for place in _places(paths, applied):
-        found = _undone(paths, place, applied)
-        if not isinstance(found, RemapProblem):
-            return found
-        first = first or found
-    extents = " x ".join(f"{level.extent} {level.kind}" for level in applied.new)
-    return first or RemapProblem(
-        f"no nests are {extents}, as the remap ({_title(applied)}) left them",
+def _undo(applied: AppliedRemap) -> Undo:
+    old: list[Rung] = []
+    last = 0
+    for _, run in groupby(_levels(applied.old), key=_nest_of):
+        nest, last = object(), len(old)
+        old += [Rung(level, nest) for level in run if _is_counted(level)]
+    return Undo(applied, tuple(old), tuple(filter(_is_counted, _levels(applied.new))), last)
+
+
+def _levels(recorded: Sequence[RemapLevel]) -> tuple[ExecLevel, ...]:
+    return tuple(map(level_of_record, recorded))
+
+
+def _nest_of(level: ExecLevel) -> tuple[str, str]:
+    return level.nest, "" if level.nest else level.identity
+
+
+def _led_back(paths: tuple[Path, ...], undo: Undo) -> tuple[tuple[Path, ...], ...] | RemapProblem:
+    """The nests as they may have been before a remap."""
+    tried = [_undone(paths, place, undo) for place in _places(paths, undo.new)]
+    found = tuple(one for one in tried if not isinstance(one, RemapProblem))
+    if found:
+        return found
+    extents = " x ".join(f"{level.extent} {level.kind}" for level in undo.new)
+    missing = RemapProblem(
+        f"no nests are {extents}, as the remap ({_title(undo.applied)}) left them",
         "let a function forget its remaps when its nests change in another way",
     )
+    return next((one for one in tried if isinstance(one, RemapProblem)), missing)
 
 
-def _places(paths: Sequence[Path], applied: AppliedRemap) -> list[tuple[Rung, ...]]:
+def _places(paths: Sequence[Path], new: tuple[ExecLevel, ...]) -> list[tuple[Rung, ...]]:
     """The nests that may be those that a remap left, with what is around them; where there are
     several, those whose levels are called as the record says come first."""
-    new = tuple(map(level_of_record, applied.new))
     if not new:
         return [()]
+    ends = dict.fromkeys(rungs for path in paths for rungs in _ends(path.rungs))
     places = [
-        path.rungs
-        for path in paths
-        if len(path.rungs) >= len(new)
+        rungs
+        for rungs in ends
+        if len(rungs) >= len(new)
         and all(
             _is_alike(rung.level, level)
-            for rung, level in zip(path.rungs[-len(new) :], new, strict=True)
+            for rung, level in zip(rungs[-len(new) :], new, strict=True)
         )
     ]
 
@@ -203,6 +247,14 @@ def _places(paths: Sequence[Path], applied: AppliedRemap) -> list[tuple[Rung, ..
         return sum(rung.level.name != level.name for rung, level in pairs)
 
     return sorted(places, key=other_names)
+
+
+def _ends(rungs: tuple[Rung, ...]) -> Iterator[tuple[Rung, ...]]:
+    """The levels down to the end of each nest of a path, from the inside out; a nest that is no
+    path of its own any more may still be around one."""
+    for end in range(len(rungs), 0, -1):
+        if end == len(rungs) or rungs[end].nest is not rungs[end - 1].nest:
+            yield rungs[:end]
 
 
 def _is_alike(one: ExecLevel, other: ExecLevel) -> bool:
@@ -214,44 +266,61 @@ def _is_alike(one: ExecLevel, other: ExecLevel) -> bool:
 
 
 def _undone(
-    paths: Sequence[Path], place: tuple[Rung, ...], applied: AppliedRemap
+    paths: Sequence[Path], place: tuple[Rung, ...], undo: Undo
 ) -> tuple[Path, ...] | RemapProblem:
     """All paths as they were before the levels at the end of one of them were made."""
-    start = len(place) - len(applied.new)
-    nests = {level.nest or level.identity: object() for level in applied.old}
-    old = tuple(Rung(level_of_record(lv), nests[lv.nest or lv.identity]) for lv in applied.old)
+    start = len(place) - len(undo.new)
     found: list[Path] = []
     for path in paths:
         depth = _shared(path.rungs, place) - start
         if depth <= 0:
             found.append(path)
             continue
-        is_whole = depth == len(applied.new)
-        cut = len(old) if is_whole else _cut(applied, "anchor", depth)
+        is_whole = depth == len(undo.new)
+        cut = len(undo.old) if is_whole else _cut(undo.applied, "anchor", depth)
         looks: list[Look] = []
         for look in (*path.looks, *_states(path, start + depth)):
-            moved = _moved(look, applied, start, depth, cut)
+            moved = _moved(look, undo.applied, start, depth, cut)
             if moved is None:
-                return _not_proven_for(look, applied, start)
+                return _not_proven_for(look, undo.applied, start)
             if look in path.looks:
                 looks.append(moved)
         if cut is not None:
-            rungs = path.rungs[:start] + old[:cut] + path.rungs[start + depth :]
-            found.append(Path(rungs, tuple(looks), path.has_states))
-    # Nests that the remap dissolved.
-    for observer in applied.observers:
-        if observer.kind == "anchor" and observer.depth:
-            depth = start + observer.depth
-            rungs = place[:start] + old[: observer.depth]
-            found.append(Path(rungs, (Look("anchor", depth, observer.name),), False))
-    return tuple(found)
+            rungs = path.rungs[:start] + undo.old[:cut] + path.rungs[start + depth :]
+            carried = _carried(path, undo, start, depth, cut)
+            found.append(Path(rungs, tuple(looks), carried))
+    return (*found, *_dissolved(place[:start], undo))
 
 
 def _states(path: Path, end: int) -> Iterator[Look]:
     """Who looks because a nest among the levels above a depth hands states on."""
-    around = path.around
-    if path.has_states and len(around) < end:
-        yield Look("owner", _owner_depth(around), "a state")
+    if path.carried is not None and path.carried < end:
+        levels = [rung.level for rung in path.rungs]
+        yield Look("owner", _depth_in(levels, "owner", path.carried), "a state")
+
+
+def _carried(path: Path, undo: Undo, start: int, depth: int, cut: int) -> int | None:
+    """What was around a nest that hands states on."""
+    if path.carried is None:
+        return None
+    if path.carried >= start + depth:
+        return path.carried - depth + cut
+    if cut == len(undo.old):
+        return start + undo.last
+    own = undo.old[cut - 1].nest
+    return start + sum(rung.nest is not own for rung in undo.old[:cut])
+
+
+def _dissolved(around: tuple[Rung, ...], undo: Undo) -> Iterator[Path]:
+    """The nests that a remap dissolved. What stood below all levels still stands in the last nest
+    that it left, which is a path already."""
+    levels = _levels(undo.applied.old)
+    deepest = len(undo.old) - bool(undo.new)
+    for observer in undo.applied.observers:
+        depth = _depth_in(levels, "anchor", observer.depth)
+        if observer.kind == "anchor" and 0 < depth <= deepest:
+            look = Look("anchor", len(around) + depth, observer.name)
+            yield Path(around + undo.old[:depth], (look,), None)
 
 
 def _shared(one: Sequence[Rung], other: Sequence[Rung]) -> int:
@@ -278,12 +347,42 @@ def _moved(
 
 @lru_cache(maxsize=_MOST_JUDGED)
 def _cut(applied: AppliedRemap, kind: str, depth: int) -> int | None:
-    """The deepest old cut of the observers of a record that may as well stand at a new depth."""
+    """The deepest old cut of the observers of a record that may as well stand at a new depth, and
+    wherever there are only levels of one instance between."""
     remap, observers, _ = remap_of_record(applied)
-    alike = [one for one in observers if one.kind == kind]
+    old, new = remap.old.levels, remap.new.levels
+    there = [
+        PrefixCut(place)
+        for place in range(len(new) + 1)
+        if _depth_in(new, "anchor", place) == depth
+    ]
+    alike = [_counted(one, old) for one in observers if one.kind == kind]
+    alike += _at_ends(remap, kind, depth)
     deepest_first = sorted(alike, key=lambda one: one.cut.depth, reverse=True)
-    fits = (one.cut.depth for one in deepest_first if holds_at(remap, one, PrefixCut(depth)))
+    fits = (
+        _depth_in(old, kind, one.cut.depth)
+        for one in deepest_first
+        if all(holds_at(remap, one, cut) for cut in there)
+    )
     return next(fits, None)
+
+
+def _at_ends(remap: ExecRemap, kind: str, depth: int) -> Iterator[Observer]:
+    """Those who see nothing of the levels, or as much as the levels as a whole do: no record has to
+    list them. What runs below all levels is listed, since a record says whose work it moves."""
+    if depth == 0 and kind != "owner":
+        yield Observer("above", kind, PrefixCut(0))  # type: ignore[arg-type]  # a look has no other
+    if depth == sum(map(_is_counted, remap.new.levels)) and kind in ("frontier", "convergence"):
+        yield Observer("below", kind, remap.old.leaf)  # type: ignore[arg-type]  # a look has no other
+
+
+def _counted(observer: Observer, old: Sequence[ExecLevel]) -> Observer:
+    """Who owns something, right below the last parallel level of more than one instance."""
+    if observer.kind != "owner":
+        return observer
+    above = enumerate(old[: observer.cut.depth], start=1)
+    depths = [depth for depth, level in above if level.is_spatial and _is_counted(level)]
+    return replace(observer, cut=PrefixCut(max(depths, default=0)))
 
 
 def _not_proven_for(look: Look, applied: AppliedRemap, start: int) -> RemapProblem:

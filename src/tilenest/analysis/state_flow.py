@@ -1,19 +1,20 @@
-"""Which state of every explicit memory reaches each access, and whether anything is in it.
+"""Which state of every explicit memory reaches each access, and which parts are stored in it.
 
 In: a function in Candidate form. Out: the memory that each state belongs to, and every place where
 a state is used that is not the one that reaches it: one from before a store, one of another memory,
-one in which nothing is stored yet, one that a region changes and does not hand on. States enter and
-leave regions as carried values, results of branches and what earlier stages yield; a loop that may
-run no time leaves in a memory what was there before.
+one in which not all that is read is stored yet, one that a region changes and does not hand on.
+States enter and leave regions as carried values, results of branches and what earlier stages yield.
+What is stored stays stored: a branch leaves what all ways store, a loop what was there before and
+what its turns surely store, and a turn of a serial loop finds what the turns before it stored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import ClassVar
 
-from tilenest.analysis.structure import trip_counts
+from tilenest.analysis.stored_parts import Box, PartReader, Stored
 from tilenest.dialects import (
     CarryingNest,
     MemoryAllocate,
@@ -21,11 +22,13 @@ from tilenest.dialects import (
     MemoryStore,
     Parallel,
     Pipeline,
+    Reduce,
 )
 from tilenest.ir import (
     Analysis,
     Asker,
     Block,
+    Carry,
     Edit,
     EditKind,
     Function,
@@ -44,7 +47,7 @@ class StateFault(Enum):
 
     STALE = "takes a state that a store has ended"
     FOREIGN = "takes the state of another memory"
-    UNINITIALISED = "reads a memory in which nothing may be stored yet"
+    UNINITIALISED = "reads a memory where not all that is read may be stored yet"
     LOST = "changes what is in a memory and does not hand on its state"
     SHARED = "stores in a memory of the instances around it"
     MISPLACED = "is no operation that takes a state"
@@ -56,6 +59,14 @@ class StateProblem:
 
     operation: Operation
     fault: StateFault
+    missing: Box | None = None
+    """where elements may be that it reads and nothing may have stored"""
+
+    def __str__(self) -> str:
+        if not self.missing:
+            return self.fault.value
+        axes = ", ".join(f"{low}:{high}" for low, high in self.missing)
+        return f"{self.fault.value}: elements of [{axes}]"
 
 
 @record
@@ -76,13 +87,22 @@ class MemoryStates(Analysis[Function, "MemoryStates"]):
     @classmethod
     def is_affected_by(cls, edit: Edit) -> bool:
         if edit.kind is EditKind.ATTRIBUTE:
-            # Loops that run at least once are known by their constants.
-            return edit.detail == "value"
+            # Places and trip counts are known by what their numbers are computed from.
+            return edit.detail in ("value", "function", "axis")
         return edit.kind not in (EditKind.LABEL, EditKind.FUNCTION)
 
 
 _Current = dict[Value, Value]
 """The state that reaches this point, by memory; states are named by their first name."""
+
+
+@record
+class _Turn:
+    """A nest, what it carries of states, and the memories these are of."""
+
+    nest: CarryingNest
+    carried: Sequence[Carry[Value]]
+    memories: Sequence[Value]
 
 
 def _is_state(value: Value) -> bool:
@@ -94,15 +114,16 @@ class _Walk:
         self.memory_of: dict[Value, Value] = {}
         self.problems: list[StateProblem] = []
         self._first_name: dict[Value, Value] = {}
-        self._is_filled: dict[Value, bool] = {}
+        self._stored: dict[Value, Stored] = {}
+        self._parts = PartReader()
         self._handed_memory: dict[Value, Value] = {}
 
     # States ------------------------------------------------------------------------------------
 
-    def _define(self, state: Value, memory: Value, is_filled: bool, current: _Current) -> None:
+    def _define(self, state: Value, memory: Value, stored: Stored, current: _Current) -> None:
         self.memory_of[state] = memory
         self._first_name[state] = state
-        self._is_filled[state] = is_filled
+        self._stored[state] = stored
         current[memory] = state
 
     def _alias(self, state: Value, same: Value) -> None:
@@ -114,8 +135,8 @@ class _Walk:
         """The memory by the name that its allocation gives it."""
         return self._handed_memory.get(value, value)
 
-    def _report(self, operation: Operation, fault: StateFault) -> None:
-        self.problems.append(StateProblem(operation, fault))
+    def _report(self, operation: Operation, fault: StateFault, missing: Box | None = None) -> None:
+        self.problems.append(StateProblem(operation, fault, missing))
 
     def _reaches(self, op: Operation, state: Value, memory: Value, current: _Current) -> bool:
         """Whether the state is that of the memory here; if not, that is a problem."""
@@ -152,18 +173,23 @@ class _Walk:
             self._report(op, StateFault.MISPLACED)
 
     def _operation(self, op: Operation, current: _Current) -> None:
+        self._parts.note(op)
         match op:
             case MemoryAllocate():
-                self._define(op.state, op.memory, False, current)
+                self._define(op.state, op.memory, (), current)
             case MemoryLoad():
                 memory = self._memory(op.memory)
-                is_reached = self._reaches(op, op.state, memory, current)
-                if is_reached and not self._is_filled[current[memory]]:
-                    self._report(op, StateFault.UNINITIALISED)
+                if self._reaches(op, op.state, memory, current):
+                    part = self._parts.part_of(op)
+                    missing = self._parts.missing(part, self._stored[current[memory]])
+                    if missing is not None:
+                        self._report(op, StateFault.UNINITIALISED, missing)
             case MemoryStore():
                 memory = self._memory(op.memory)
-                self._reaches(op, op.state, memory, current)
-                self._define(op.result, memory, True, current)
+                is_reached = self._reaches(op, op.state, memory, current)
+                before = self._stored[current[memory]] if is_reached else ()
+                stored = self._parts.with_part(before, self._parts.part_of(op))
+                self._define(op.result, memory, stored, current)
             case CarryingNest():
                 self._nest(op, current)
             case _ if op.REGION_USE is RegionUse.ALTERNATIVE and op.regions:
@@ -189,44 +215,66 @@ class _Walk:
 
     def _nest(self, op: CarryingNest, current: _Current) -> None:
         carried = [carry for carry in op.carries() if _is_state(carry.initial)]
-        memories: list[Value] = []
-        inner = dict(current)
-        for carry in carried:
-            memory = self.memory_of.get(carry.initial)
-            if memory is None:
-                self._report(op, StateFault.FOREIGN)
-                return
+        memories = [self.memory_of.get(carry.initial) for carry in carried]
+        found = [memory for memory in memories if memory is not None]
+        if len(found) < len(carried):
+            self._report(op, StateFault.FOREIGN)
+            return
+        for carry, memory in zip(carried, found, strict=True):
             self._reaches(op, carry.initial, memory, current)
-            is_filled = self._is_filled[self._first_name[carry.initial]]
-            first, *others = carry.arguments
-            self._define(first, memory, is_filled, inner)
-            for other in others:
-                self._alias(other, first)
-            memories.append(memory)
-        self._stages(op, inner)
-        runs = all(count is not None and count > 0 for count in trip_counts(op))
+        entry = [self._stored[self._first_name[carry.initial]] for carry in carried]
+        turn = _Turn(op, carried, found)
+        known = len(self.problems)
+        inner, ends = self._run(turn, entry, current)
+        if not isinstance(op, Reduce) and len(self.problems) > known:
+            # Once more, knowing what the turns before this one stored.
+            del self.problems[known:]
+            earlier = (self._parts.before_turn(op, end) for end in ends)
+            both = zip(entry, earlier, strict=True)
+            inner, _ = self._run(turn, [self._parts.with_parts(*parts) for parts in both], current)
         kept = dict(inner)
-        for carry, memory in zip(carried, memories, strict=True):
-            end = op.regions[-1].block.terminator
-            is_handed = self._reaches(end, carry.yielded, memory, inner)
-            is_filled = self._is_filled[self._first_name[carry.initial]] or (
-                runs and is_handed and self._is_filled[inner[memory]]
-            )
-            self._define(carry.result, memory, is_filled, current)
+        for carry, memory, initial, end in zip(carried, found, entry, ends, strict=True):
+            stored = self._parts.with_parts(initial, self._parts.after(op, end))
+            self._define(carry.result, memory, stored, current)
             kept[memory] = current[memory]
         self._expect_kept(op, current, kept, StateFault.LOST)
+
+    def _run(
+        self, turn: _Turn, entry: Sequence[Stored], current: _Current
+    ) -> tuple[_Current, list[Stored]]:
+        """Walk a nest at whose every turn this is stored; its end, and what is stored there."""
+        inner = dict(current)
+        for carry, memory, stored in zip(turn.carried, turn.memories, entry, strict=True):
+            first, *others = carry.arguments
+            self._define(first, memory, stored, inner)
+            for other in others:
+                self._alias(other, first)
+        self._stages(turn.nest, inner)
+        end = turn.nest.regions[-1].block.terminator
+        ends: list[Stored] = []
+        for carry, memory in zip(turn.carried, turn.memories, strict=True):
+            is_handed = self._reaches(end, carry.yielded, memory, inner)
+            ends.append(self._stored[inner[memory]] if is_handed else ())
+        return inner, ends
 
     def _stages(self, op: CarryingNest, inner: _Current) -> None:
         """The regions in turn; what an earlier stage yields has a name in each later one."""
         handed: list[Value] = []
         start = op.rank + len(op.initial)
+        first = op.regions[0].block
         for region in op.regions:
+            arguments = region.block.arguments
+            if region.block is not first:
+                for argument, same in zip(arguments[:start], first.arguments, strict=False):
+                    self._parts.alias(argument, same)
             if isinstance(op, Pipeline):
-                for argument, value in zip(region.block.arguments[start:], handed, strict=False):
+                for argument, value in zip(arguments[start:], handed, strict=False):
                     if _is_state(value) and value in self.memory_of:
                         self._alias(argument, value)
                     elif isinstance(value.type, MemoryType):
                         self._handed_memory[argument] = self._memory(value)
+                    else:
+                        self._parts.alias(argument, value)
             handed += self.region(region, inner)
 
     def _branches(self, op: Operation, current: _Current) -> None:
@@ -259,5 +307,9 @@ class _Walk:
             self._reaches(region.block.terminator, value, memory, end)
             for region, value, end in zip(op.regions, values, ends, strict=True)
         ]
-        is_filled = all(reached) and all(self._is_filled[end[memory]] for end in ends)
-        self._define(result, memory, is_filled, current)
+        stored: Stored = ()
+        if all(reached):
+            stored, *others = (self._stored[end[memory]] for end in ends)
+            for other in others:
+                stored = self._parts.in_both(stored, other)
+        self._define(result, memory, self._parts.outside_of(op, stored), current)

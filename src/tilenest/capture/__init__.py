@@ -15,7 +15,7 @@ from tilenest.capture.signature import (
     Specification,
     spec,
 )
-from tilenest.capture.source import definition_location
+from tilenest.capture.source import definition_location, known_location
 
 __all__ = [
     "ALONE",
@@ -29,5 +29,6 @@ __all__ = [
     "Specification",
     "capture",
     "definition_location",
+    "known_location",
     "spec",
 ]

@@ -20,7 +20,7 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 import tilenest.errors
 from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.guards import is_package_module
-from tilenest.capture.interpreter import Interpreter, Return
+from tilenest.capture.interpreter import Interpreter, Return, unsupported
 from tilenest.capture.source import function_code
 from tilenest.errors import CaptureError, SourceLocation
 from tilenest.language import Handle as NestBase
@@ -56,6 +56,7 @@ _FORBIDDEN: Mapping[object, str] = {
 def evaluate_call(interpreter: Interpreter, node: ast.Call, frame: Frame) -> object:
     """The value of a call expression."""
     callee = interpreter.evaluate(node.func, frame)
+    refuse_none(callee, node.func)
     arguments: list[object] = []
     for item in node.args:
         if isinstance(item, ast.Starred):
@@ -72,6 +73,15 @@ def evaluate_call(interpreter: Interpreter, node: ast.Call, frame: Frame) -> obj
             keywords[name] = given
     place = interpreter.at(node, frame)
     return call(interpreter, callee, tuple(arguments), keywords, place)
+
+
+def refuse_none(value: object, node: ast.expr) -> None:
+    """Explain None where an array or a function is needed: an argument may be None."""
+    if value is None:
+        raise CaptureError(
+            f"{ast.unparse(node)} is None here",
+            remedy="pass an array for it, or test it first, as `if bias is not None`",
+        )
 
 
 def call(
@@ -138,10 +148,12 @@ def _run(
     arguments: tuple[object, ...],
     keywords: dict[str, object],
 ) -> object:
+    node = frame.code.node
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise unsupported(node)
     bound = signature.bind(*arguments, **keywords)
     bound.apply_defaults()
     frame.locals.update(bound.arguments)
-    node = frame.code.node
     interpreter.enter(frame)
     try:
         if isinstance(node, ast.Lambda):

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from tilenest.capture.assignment import bind_target, refuse_held_memory
 from tilenest.capture.branches import conditional
-from tilenest.capture.calls import call_interpreted, evaluate_call, is_user_module
+from tilenest.capture.calls import call_interpreted, evaluate_call, is_user_module, refuse_none
 from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.interpreter import Evaluator, Interpreter
 from tilenest.capture.scopes import Comprehension, comprehension_names
@@ -131,6 +131,8 @@ def _compare(interpreter: Interpreter, node: ast.Compare, frame: Frame) -> objec
 def _attribute(interpreter: Interpreter, node: ast.Attribute, frame: Frame) -> object:
     base = interpreter.evaluate(node.value, frame)
     interpreter.at(node, frame)
+    if not hasattr(None, node.attr):
+        refuse_none(base, node.value)
     value: object = getattr(base, node.attr)
     if isinstance(base, ModuleType) and is_user_module(base.__name__):
         interpreter.guards.read_attribute(base, node.attr, value)
@@ -141,6 +143,7 @@ def _subscript(interpreter: Interpreter, node: ast.Subscript, frame: Frame) -> o
     base = interpreter.evaluate(node.value, frame)
     key = interpreter.evaluate(node.slice, frame)
     interpreter.at(node, frame)
+    refuse_none(base, node.value)
     if isinstance(base, list | tuple | dict) and isinstance(key, Scalar):
         raise CaptureError(
             f"a {type(base).__name__} is indexed by a run-time scalar",

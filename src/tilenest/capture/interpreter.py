@@ -70,7 +70,7 @@ class Interpreter:
         handler = self._expressions.get(type(node))
         try:
             if handler is None:
-                raise _unsupported(node)
+                raise unsupported(node)
             return handler(self, node, frame)
         except Exception as error:
             located = placed(error, node, frame)
@@ -90,7 +90,7 @@ class Interpreter:
         handler = self._statements.get(type(node))
         try:
             if handler is None:
-                raise _unsupported(node)
+                raise unsupported(node)
             return handler(self, node, frame)
         except Exception as error:
             located = placed(error, node, frame)
@@ -185,6 +185,7 @@ _REMEDIES: dict[type[ast.AST], tuple[str, str]] = {
 }
 
 
-def _unsupported(node: ast.AST) -> CaptureError:
+def unsupported(node: ast.AST) -> CaptureError:
+    """The error of syntax that has no meaning in a kernel."""
     name, remedy = _REMEDIES.get(type(node), (type(node).__name__, "write it with other syntax"))
     return CaptureError(f"`{name}` is not supported inside a kernel", remedy=remedy)

@@ -66,16 +66,18 @@ def yield_states(op: If) -> None:
 
 
 def finish_states(function: Function) -> None:
-    """Thread the block of the function itself, and refuse what reads a memory without content."""
+    """Thread the block of the function itself, and refuse what reads elements that may not
+    be stored."""
     if not any(isinstance(op, MemoryAllocate) for op in function.walk()):
         return
     _thread(function.body, {})
     for problem in fresh(MemoryStates, function).problems:
         assert problem.fault is StateFault.UNINITIALISED, problem
         raise UninitialisedMemoryError(
-            "a memory is loaded where nothing may be stored in it yet",
-            remedy="store in it first, on every way to the load; a loop that may run no time "
-            "stores nothing for sure",
+            f"a load {problem}",
+            remedy="store in it first, on every way to the load, in all of the part that is "
+            "loaded; a loop that may run no time stores nothing for sure, and where the places of "
+            "parts are known at run time only, the whole has to be stored once before",
             location=problem.operation.location,
         )
 

@@ -9,9 +9,11 @@ are checked against the specs here.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import SupportsIndex
 
 from tilenest.errors import ArgumentTypeError, RankError, ShapeError
-from tilenest.ir import DType, bool_, float64, int64
+from tilenest.ir import LARGEST_EXTENT, DType, bool_, float64, int64
+from tilenest.language import host_int
 from tilenest.records import record
 
 Extent = int | None | str
@@ -87,25 +89,56 @@ _WEAK_DTYPES = {"b": bool_, "i": int64, "f": float64}
 
 
 def spec(
-    shape: Extent | Sequence[Extent],
+    shape: Extent | SupportsIndex | Sequence[Extent],
     dtype: DType,
-    strides: Sequence[int | None] | None = None,
+    strides: SupportsIndex | Sequence[int | None] | None = None,
 ) -> ArraySpec:
-    """Describe an array for `kernel.capture`: None or a name is a run-time extent."""
-    extents = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
-    for extent in extents:
-        if isinstance(extent, bool) or not isinstance(extent, int | str | None):
-            raise ShapeError(
-                f"{extent!r} is not an extent",
-                remedy="use a number, or None or a name for an extent known at run time",
-            )
-        if isinstance(extent, int) and extent < 0:
-            raise ShapeError(f"the extent {extent} is negative", remedy="use at least 0")
+    """Describe an array for `kernel.capture`: None or a name is a run-time extent.
+
+    `strides` are in elements, one per axis, None for one known at run time; without them the array
+    is dense. Both are bare for one axis. ShapeError for what is no extent or stride, RankError when
+    their counts differ, ArgumentTypeError for what is no dtype.
+    """
+    extents = tuple(_extent(item) for item in _items(shape))
     if not isinstance(dtype, DType):
         raise ArgumentTypeError(f"{dtype!r} is not a dtype", remedy="use one such as tn.float32")
-    if strides is not None and len(strides) != len(extents):
+    if strides is None:
+        return ArraySpec(dtype, extents)
+    steps = tuple(_stride(item) for item in _items(strides))
+    if len(steps) != len(extents):
         raise RankError(
-            f"{len(strides)} strides are given for {len(extents)} extents",
+            f"{len(steps)} strides are given for {len(extents)} extents",
             remedy="give one stride an axis, in elements",
         )
-    return ArraySpec(dtype, extents, None if strides is None else tuple(strides))
+    return ArraySpec(dtype, extents, steps)
+
+
+def _items(given: object) -> Sequence[object]:
+    return given if isinstance(given, tuple | list) else (given,)
+
+
+def _extent(item: object) -> Extent:
+    if item is None or isinstance(item, str):
+        return item
+    extent = host_int(item)
+    if extent is None:
+        raise ShapeError(
+            f"{item!r} is not an extent",
+            remedy="use a number, or None or a name for an extent known at run time",
+        )
+    if not 0 <= extent <= LARGEST_EXTENT:
+        raise ShapeError(
+            f"the extent {extent} is {'negative' if extent < 0 else 'over 2**48'}",
+            remedy="use a number from 0 to 2**48",
+        )
+    return extent
+
+
+def _stride(item: object) -> int | None:
+    step = host_int(item)
+    if item is not None and (step is None or abs(step) > LARGEST_EXTENT):
+        raise ShapeError(
+            f"{item!r} is not a stride",
+            remedy="use a number of elements, up to 2**48, or None for one known at run time",
+        )
+    return step

@@ -4,7 +4,7 @@ In: a Python function or lambda. Out: its `FunctionCode`: the AST node, the name
 to it, which of them are live after each statement, and the mapping from nodes to lines and
 columns of the real file. A function is parsed alone and at its own indentation, so that columns
 and strings stay as written; a lambda is found in its file by the positions its bytecode
-carries. Results are cached per code object.
+carries. A text that is not the function's is refused. Results are cached per code object.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 
 from tilenest.capture.liveness import NameLiveness, analyse
+from tilenest.capture.same_code import is_text_of
 from tilenest.capture.scopes import FunctionNode, captured_names, local_names
 from tilenest.errors import SourceLocation, SourceUnavailableError
 from tilenest.records import record
@@ -24,20 +25,18 @@ from tilenest.records import record
 
 @record
 class SourceText:
-    """Lines of a file, and what to add to an AST line number to get the file's."""
+    """The lines of a file."""
 
     file: str
     lines: tuple[str, ...]
-    line_offset: int
 
     def locate(self, node: ast.AST, function: str, caller: SourceLocation | None) -> SourceLocation:
         """The place of a node that has a position."""
         line, column, end_line, end_column = _span(node)
-        number = line + self.line_offset
-        text = self.lines[number - 1].rstrip("\n") if number <= len(self.lines) else ""
+        text = self.lines[line - 1].rstrip("\n") if line <= len(self.lines) else ""
         start = _characters(text, column) + 1
         end = _characters(text, end_column) + 1 if end_line == line else len(text.rstrip()) + 1
-        return SourceLocation(self.file, number, start, max(end, start + 1), function, text, caller)
+        return SourceLocation(self.file, line, start, max(end, start + 1), function, text, caller)
 
 
 class FunctionCode:
@@ -86,44 +85,56 @@ def definition_location(function: FunctionType) -> SourceLocation:
     return code.text.locate(code.node, code.name, None)
 
 
+def known_location(function: FunctionType) -> SourceLocation | None:
+    """Where a function begins, when its source can be read."""
+    try:
+        return definition_location(function)
+    except SourceUnavailableError:
+        return None
+
+
 def _parse(function: FunctionType) -> FunctionCode:
     code = function.__code__
+    # A reloaded module has a new text in the same file.
+    linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)
     if not lines:
         raise _unavailable(function, f"{code.co_filename} has no source text")
     if code.co_name == "<lambda>":
         node: FunctionNode | None = _find_lambda(code, lines)
-        return FunctionCode(_checked(function, node), SourceText(code.co_filename, tuple(lines), 0))
-    node, offset = _parse_alone(code, lines)
-    if node is None:
-        node, offset = _find_definition(code, lines), 0
-    text = SourceText(code.co_filename, tuple(lines), offset)
-    return FunctionCode(_checked(function, node), text)
+    else:
+        node = _parse_alone(code, lines) or _find_definition(code, lines)
+    return FunctionCode(_checked(function, node), SourceText(code.co_filename, tuple(lines)))
 
 
 def _checked(function: FunctionType, node: FunctionNode | None) -> FunctionNode:
     code = function.__code__
-    if node is None or not _has_parameters_of(node, code):
-        place = f"{code.co_filename} at line {code.co_firstlineno}"
+    place = f"{code.co_filename} at line {code.co_firstlineno}"
+    if node is None:
         raise _unavailable(function, f"its definition is not in {place}")
+    if not is_text_of(node, code):
+        raise _unavailable(function, f"the text of {place} is not what runs")
     return node
 
 
 def _unavailable(function: FunctionType, why: str) -> SourceUnavailableError:
     return SourceUnavailableError(
         f"the source of {function.__qualname__!r} cannot be read: {why}",
-        remedy="define it in a file or a notebook cell, and reload the module after editing it",
+        remedy="define it in a file or a notebook cell, reload a module after editing it, and keep"
+        " tools that rewrite functions away from it",
     )
 
 
-def _parse_alone(code: CodeType, lines: list[str]) -> tuple[FunctionNode | None, int]:
-    """The definition at the code's first line, parsed on its own, and its line offset."""
-    first = code.co_firstlineno
-    rest = lines[first - 1 :]
+def _parse_alone(code: CodeType, lines: list[str]) -> FunctionNode | None:
+    """The definition at the code's first line, parsed on its own."""
+    rest = lines[code.co_firstlineno - 1 :]
     is_indented = bool(rest) and rest[0][:1].isspace()
+    # Empty lines before it keep the file's line numbers.
+    count = code.co_firstlineno - 1
+    start = "\n" * (count - 1) + "if 1:\n" if is_indented else "\n" * count
     for block in _blocks(rest):
         try:
-            tree = ast.parse(("if 1:\n" if is_indented else "") + block)
+            tree = ast.parse(start + block)
         except SyntaxError:
             continue
         statement = tree.body[0] if tree.body else None
@@ -132,9 +143,9 @@ def _parse_alone(code: CodeType, lines: list[str]) -> tuple[FunctionNode | None,
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef) and (
             statement.name == code.co_name
         ):
-            return statement, first - (2 if is_indented else 1)
+            return statement
         break
-    return None, 0
+    return None
 
 
 def _blocks(lines: list[str]) -> Iterator[str]:

@@ -47,7 +47,7 @@ from tilenest.dialects.guards import (
     guards_of,
     otherwise_of,
 )
-from tilenest.dialects.iterations import broadcast_map, dims_of, stored_map
+from tilenest.dialects.iterations import broadcast_map, dims_of, rank_of, stored_map, window_map
 from tilenest.dialects.loop import (
     AddressLoad,
     AddressStore,
@@ -87,7 +87,14 @@ from tilenest.dialects.tensor import Alloc, MapReducePost, Read
 from tilenest.dialects.tile import Extent, Load, Map, Mma, Reindex, Store, Stride
 from tilenest.dialects.updates import BoundPatch, Patch, YieldUpdates, patch_rank
 from tilenest.dialects.values import Aggregate, Extract
-from tilenest.dialects.views import Remap, base_of, chain_of, strides_of, view_type
+from tilenest.dialects.views import (
+    Remap,
+    base_of,
+    chain_of,
+    strides_of,
+    view_name,
+    view_type,
+)
 from tilenest.ir import Registry
 
 OPERATIONS = (
@@ -295,9 +302,12 @@ __all__ = [
     "law_of",
     "otherwise_of",
     "patch_rank",
+    "rank_of",
     "registry",
     "stored_map",
     "strides_of",
+    "view_name",
     "view_type",
     "views",
+    "window_map",
 ]

@@ -7,8 +7,20 @@ the entry; the verifier holds it against the catalogue.
 
 from __future__ import annotations
 
+from tilenest.dialects.iterations import rank_of
 from tilenest.dialects.stages import EVERY
-from tilenest.ir import Effect, EffectKind, Operation, OwnEffects, Value, attribute, variadic
+from tilenest.ir import (
+    Effect,
+    EffectKind,
+    MapUse,
+    Operation,
+    OwnEffects,
+    Value,
+    VectorType,
+    attribute,
+    variadic,
+)
+from tilenest.layouts import AffineMap
 from tilenest.records import record
 
 ATOM_EFFECTS = tuple(kind.value for kind in EffectKind)
@@ -43,6 +55,15 @@ class AtomCall(Operation):
 
     def effects(self) -> OwnEffects:
         return tuple(map(self._effect, self.touches))
+
+    def map_uses(self) -> tuple[MapUse, ...]:
+        # An element of a vector is found by its register and the lane.
+        ranks = [2 if isinstance(v.type, VectorType) else rank_of(v.type) for v in self.arguments]
+        return tuple(
+            MapUse(f"operand {place}", layout, layout.n_dims, 0, rank)
+            for place, (rank, layout) in enumerate(zip(ranks, self.layouts, strict=False))
+            if rank is not None and isinstance(layout, AffineMap)
+        )
 
     def _effect(self, declared: object) -> Effect[Value]:
         arguments = self.arguments

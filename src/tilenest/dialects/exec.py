@@ -7,6 +7,8 @@ then the carried states.
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 from tilenest.dialects.contracts import ReductionContract
 from tilenest.dialects.stages import STRUCTURED
 from tilenest.ir import (
@@ -41,6 +43,8 @@ class Nest(Operation):
 
     FORMS = STRUCTURED
     REGION_USE = RegionUse.REPEATED
+    LEVELS: ClassVar[Literal["parallel", "serial", "pipeline", "reduce"]]
+    """what its axes are as levels of execution"""
     lower = variadic()
     upper = variadic()
     step = variadic()
@@ -55,6 +59,11 @@ class Nest(Operation):
     @property
     def rank(self) -> int:
         return len(self.lower)
+
+    @property
+    def policy(self) -> str:
+        """The order in which a reduction combines; nothing of other nests."""
+        return ""
 
 
 class CarryingNest(Nest):
@@ -85,6 +94,7 @@ class Parallel(Nest):
     """
 
     NAME = "exec.parallel"
+    LEVELS = "parallel"
     initial = variadic()
     scope = open_attribute(str, default="auto")
 
@@ -93,6 +103,7 @@ class Serial(CarryingNest):
     """Ordered instances carrying states. Region: (indices..., states...) -> states."""
 
     NAME = "exec.serial"
+    LEVELS = "serial"
     schedule = attribute(object, default=None)
     """the `PipelineSchedule` of the pipeline it was, now in order, or None"""
 
@@ -106,6 +117,7 @@ class Reduce(CarryingNest):
     """
 
     NAME = "exec.reduce"
+    LEVELS = "reduce"
     contract = attribute(ReductionContract, default=ReductionContract())
     ordering = attribute(object, default=None)
     """the `OrderingContract` of the elements whose position is found, for the last step of an
@@ -134,6 +146,7 @@ class Pipeline(CarryingNest):
     """
 
     NAME = "exec.pipeline"
+    LEVELS = "pipeline"
     window = open_attribute(int, default=0)
     interval = attribute(int, default=1)
     stage_names = attribute(tuple, default=())

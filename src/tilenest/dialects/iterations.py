@@ -9,13 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.ir import EffectKind, IterationDim, TileType, Touch, Type, Value
+from tilenest.ir import (
+    BufType,
+    EffectKind,
+    IterationDim,
+    ScalarType,
+    TileType,
+    Touch,
+    Type,
+    Value,
+    ViewType,
+)
 from tilenest.layouts import AffineMap, Const, Dim, DimRef, Sym, dims_compatible_by_position
 
 
 def dims_of(type_: Type) -> tuple[Dim, ...]:
     """The dims of a tile; a scalar has none."""
     return type_.dims if isinstance(type_, TileType) else ()
+
+
+def rank_of(type_: Type) -> int | None:
+    """How many coordinates an element has; None where there are no elements to address."""
+    if isinstance(type_, TileType):
+        return len(type_.dims)
+    if isinstance(type_, ViewType | BufType):
+        return len(type_.shape)
+    return 0 if isinstance(type_, ScalarType) else None
 
 
 def parallel_dims(dims: Sequence[Dim]) -> tuple[IterationDim, ...]:

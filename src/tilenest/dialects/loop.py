@@ -102,7 +102,8 @@ class Check(Operation):
     """End the call with a fault unless `first` .. `first + count - 1` lie in [0, extent).
 
     Nothing is checked where `condition` is false. It stands in front of an access with bounds
-    'check', from the lifted form on: `access` says what the access does, `site` is its number.
+    'check', from the lifted form on: `access` says what the access does, `site` is its number, and
+    `depth` how many views above it are what is left.
     """
 
     NAME = "address.check"
@@ -115,6 +116,7 @@ class Check(Operation):
     axis = attribute(int)
     count = attribute(int, default=1)
     site = attribute(int, default=0)
+    depth = attribute(int, default=0)
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.FAULT),)

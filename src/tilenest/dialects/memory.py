@@ -1,4 +1,4 @@
-"""Explicit memory: allocated, stored to and loaded from as a whole.
+"""Explicit memory: allocated, stored to and loaded from, as a whole or by parts.
 
 Memory has an identity; what it holds is a value of type state, so that the order of effects is
 ordinary data flow: an access takes the state that reaches it, a store gives the next one, and nests
@@ -9,16 +9,24 @@ from __future__ import annotations
 
 from math import prod
 
+from tilenest.dialects.iterations import dims_of, window_map
 from tilenest.dialects.stages import CANDIDATE
 from tilenest.ir import (
     Effect,
     EffectKind,
+    MapUse,
     MemoryType,
     Operation,
     OpResult,
+    OwnAccesses,
     OwnEffects,
+    Touch,
+    Type,
+    Value,
     attribute,
+    open_attribute,
     operand,
+    variadic,
 )
 from tilenest.layouts import AffineMap
 
@@ -34,13 +42,19 @@ class MemoryAllocate(Operation):
 
     NAME = "memory.allocate"
     FORMS = (CANDIDATE,)
-    resource = attribute(str, default="auto")
-    layout = attribute(object, default=None)
+    resource = open_attribute(str, default="auto")
+    layout = open_attribute(object, default=None)
     """an AffineMap, or None"""
     storage = attribute(tuple, default=())
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.ALLOCATE, self.memory),)
+
+    def map_uses(self) -> tuple[MapUse, ...]:
+        type_ = self.results[0].type if self.results else None
+        if not isinstance(type_, MemoryType) or not isinstance(self.layout, AffineMap):
+            return ()
+        return (MapUse("the storage", self.layout, len(type_.dims), 0, len(self.storage)),)
 
     @property
     def memory(self) -> OpResult:
@@ -68,25 +82,53 @@ class MemoryAllocate(Operation):
 
 
 class MemoryLoad(Operation):
-    """A snapshot of all elements, as the state says."""
+    """A snapshot of what the state says: of all elements, or of the part at `origins`, one for each
+    axis, of the shape of the result. What lies outside of the memory is 0."""
 
     NAME = "memory.load"
     FORMS = (CANDIDATE,)
     memory = operand()
     state = operand()
+    origins = variadic()
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.READ, self.memory),)
 
+    def accesses(self) -> OwnAccesses:
+        return (_touch(self, EffectKind.READ),)
+
+    @property
+    def content(self) -> Type:
+        """A tile or scalar of what is accessed."""
+        return self.result.type
+
 
 class MemoryStore(Operation):
-    """Every element anew; gives the next state, and ends the one it takes."""
+    """Every element of the memory, or of the part at `origins`, anew; gives the next state, and
+    ends the one it takes. What lies outside of the memory is dropped."""
 
     NAME = "memory.store"
     FORMS = (CANDIDATE,)
     memory = operand()
     state = operand()
     value = operand()
+    origins = variadic()
 
     def effects(self) -> OwnEffects:
         return (Effect(EffectKind.WRITE, self.memory),)
+
+    def accesses(self) -> OwnAccesses:
+        return (_touch(self, EffectKind.WRITE),)
+
+    @property
+    def content(self) -> Type:
+        """A tile or scalar of what is accessed."""
+        return self.value.type
+
+
+def _touch(op: MemoryLoad | MemoryStore, kind: EffectKind) -> Touch[Value]:
+    """The elements of a memory that an access goes to."""
+    dims = dims_of(op.content)
+    map_ = window_map(dims, len(op.origins)) if op.origins else AffineMap.identity(len(dims))
+    extents = tuple(dim.extent for dim in dims)
+    return Touch("memory", 0, op.memory, kind, map_, "zero", extents, tuple(op.origins))

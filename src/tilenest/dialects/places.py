@@ -7,7 +7,7 @@ if that is deeper.
 
 from __future__ import annotations
 
-from tilenest.layouts import AffineMap
+from tilenest.layouts import AffineMap, Const, DimRef
 from tilenest.records import record
 
 
@@ -20,3 +20,26 @@ class Placement:
     anchor: int
     frontier: int
     active: AffineMap | None = None
+
+    def without_levels(self, first: int, count: int) -> Placement:
+        """The same place where `count` levels of one instance, from `first` on, are gone."""
+        frontier = _without(self.frontier, first, count)
+        active = self.active
+        if active is not None:
+            above = [DimRef(place) for place in range(first)]
+            below = [DimRef(first + place) for place in range(active.n_dims)]
+            dims = [*above, *[Const(0)] * count, *below][: active.n_dims]
+            active = active.with_dims(dims, frontier)
+        return Placement(_without(self.anchor, first, count), frontier, active)
+
+    def below_levels(self, count: int) -> Placement:
+        """The same place where `count` more levels are around all others."""
+        frontier = self.frontier + count
+        active = self.active
+        if active is not None:
+            active = active.with_dims([DimRef(d + count) for d in range(active.n_dims)], frontier)
+        return Placement(self.anchor + count, frontier, active)
+
+
+def _without(depth: int, first: int, count: int) -> int:
+    return depth if depth <= first else max(first, depth - count)

@@ -19,8 +19,9 @@ from tilenest.records import record
 @record
 class Access:
     """How one operand is addressed: `map` from (loop dims; symbols) to its coordinates (empty for a
-    scalar). `bounds`: 'proven' (always inside), 'zero' (outside reads give `fill`, outside writes
-    are dropped), 'assume' (the user promised)."""
+    scalar). `bounds`: 'proven' (inside wherever the work runs), 'zero' (outside reads give `fill`,
+    outside writes are dropped), 'assume' (the user promised). Work runs over all of its extents;
+    its inputs are only read where the clip of the output keeps a point."""
 
     map: AffineMap
     bounds: str = "proven"

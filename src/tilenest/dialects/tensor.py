@@ -6,6 +6,7 @@ each operand is addressed and, once planned, the schedule of its loops; nests ar
 
 from __future__ import annotations
 
+from tilenest.dialects.iterations import rank_of
 from tilenest.dialects.schedule import Access, ResultSpec, Sched
 from tilenest.dialects.stages import LIFTED, SCHEDULED
 from tilenest.ir import (
@@ -18,16 +19,20 @@ from tilenest.ir import (
     EffectKind,
     Iteration,
     IterationDim,
+    MapUse,
     Operation,
     OwnAccesses,
     OwnEffects,
     RegionUse,
+    ScalarType,
     TileType,
     Touch,
+    Type,
     Value,
     ViewType,
     attribute,
     element_dtype,
+    open_attribute,
     operand,
     variadic,
 )
@@ -37,8 +42,8 @@ from tilenest.layouts import AffineMap
 class MapReducePost(Operation):
     """Computes results over one domain of loops: map, fold, then an epilogue per folded cell.
 
-        domain   static `extents` of loop dims d0..dn; `upper` clips dim `clipped[i]` at a run-time
-                 bound
+        domain   static `extents` of loop dims d0..dn; `upper` lets dim `clipped[i]` end at a
+                 run-time bound: whether a point behind it is visited makes no difference
         inputs   views, bufs (tiles before bufferization) or scalars, read at
                  `input_access[i].map(d; symbols)`
         fold     region 0: (n indices, one element per input, one state per folded result)
@@ -69,7 +74,7 @@ class MapReducePost(Operation):
     upper = variadic()
     extents = attribute(tuple)
     clipped = attribute(tuple, default=())
-    """loop dims that `upper` clips, in order"""
+    """loop dims that `upper` lets end, in order"""
     input_access = attribute(tuple)
     seed_access = attribute(tuple, default=())
     post_access = attribute(tuple, default=())
@@ -78,7 +83,7 @@ class MapReducePost(Operation):
     """one ResultSpec per result"""
     sched = attribute(object, default=None)
     """Sched once planned"""
-    place = attribute(object, default=None)
+    place = open_attribute(object, default=None)
     """a Placement, or None"""
     repartition = attribute(object, default=None)
     """a `Repartition` where the work holds its input differently, or None"""
@@ -128,6 +133,22 @@ class MapReducePost(Operation):
             is_output and self.spec(position).is_masked,
         )
 
+    def map_uses(self) -> tuple[MapUse, ...]:
+        groups = (
+            ("input", self.inputs),
+            ("seed", self.seeds),
+            ("post", self.posts),
+            ("output", self.outputs),
+        )
+        return tuple(
+            MapUse(f"{group} {place}", access.map, self.rank, len(self.symbols), rank)
+            for group, values in groups
+            for place, (value, access) in enumerate(
+                zip(values, self.attributes[f"{group}_access"], strict=False)
+            )
+            if isinstance(access, Access) and (rank := _addressed(group, value.type)) is not None
+        )
+
     def iteration(self) -> Iteration:
         """A dim that any result folds is reduced, in the order that the first such result asks."""
         dims = [IterationDim(extent, self._policy_over(d)) for d, extent in enumerate(self.extents)]
@@ -149,12 +170,12 @@ class MapReducePost(Operation):
         dtype = element_dtype(self.fold_block.terminator.operands[result].type)
         kept = AffineMap.projection(self.rank, spec.dims)
         if spec.policy is None:
-            return AtomRequest(MOVE, dtype, None, kept)
+            return AtomRequest(MOVE, dtype, None, "exact", kept)
         if spec.merge is None:
             return None
         # Where every order gives the same number, any will do.
         policy = "unordered_tree" if spec.law.is_exact else spec.policy
-        return AtomRequest(COMBINE + spec.merge, dtype, policy, kept)
+        return AtomRequest(COMBINE + spec.merge, dtype, policy, "each", kept)
 
     def _policy_over(self, dim: int) -> str | None:
         return next((spec.policy for spec in self.specs if dim not in spec.dims), None)
@@ -199,13 +220,13 @@ class Alloc(Operation):
 
     NAME = "buf.alloc"
     FORMS = (LIFTED, SCHEDULED)
-    resource = attribute(str, default="auto")
+    resource = open_attribute(str, default="auto")
     """the class of memory it is in, or asks for; `auto` leaves it to the plan"""
     base = attribute(object, default=None)
     """the byte it starts at, in what the code that runs it has of this class; None where that is
     not decided"""
     versions = attribute(int, default=1)
-    spread = attribute(object, default=None)
+    spread = open_attribute(object, default=None)
     """a `Spread` where it is not simply the value, row-major; or None"""
 
     def effects(self) -> OwnEffects:
@@ -232,6 +253,12 @@ class Read(Operation):
     def accesses(self) -> OwnAccesses:
         element = AffineMap(0, 0, ())
         return (Touch("buffer", 0, self.buffer, EffectKind.READ, element, "proven"),)
+
+
+def _addressed(group: str, type_: Type) -> int | None:
+    """How many coordinates an element of an operand has; None where there is nothing to address."""
+    is_written_value = group == "output" and isinstance(type_, ScalarType)
+    return None if is_written_value else rank_of(type_)
 
 
 def _is_memory(value: Value) -> bool:

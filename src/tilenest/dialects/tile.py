@@ -13,6 +13,7 @@ from tilenest.dialects.iterations import (
     broadcast_map,
     dims_of,
     parallel_dims,
+    rank_of,
     stored_map,
     window,
     window_map,
@@ -24,6 +25,7 @@ from tilenest.ir import (
     EffectKind,
     Iteration,
     IterationDim,
+    MapUse,
     Operation,
     OwnAccesses,
     OwnEffects,
@@ -39,6 +41,7 @@ from tilenest.ir import (
     int16,
     int32,
     int64,
+    open_attribute,
     operand,
     optional,
     uint8,
@@ -109,7 +112,7 @@ class Load(Operation):
     mask = optional()
     bounds = attribute(str, default="zero")
     site = attribute(int, default=0)
-    place = attribute(object, default=None)
+    place = open_attribute(object, default=None)
     """a Placement, or None"""
 
     def effects(self) -> OwnEffects:
@@ -144,7 +147,7 @@ class Store(Operation):
     bounds = attribute(str, default="zero")
     dims = attribute(tuple, default=())
     site = attribute(int, default=0)
-    place = attribute(object, default=None)
+    place = open_attribute(object, default=None)
     """a Placement, or None"""
 
     def effects(self) -> OwnEffects:
@@ -177,7 +180,7 @@ class _Computation(Operation):
     """Values in, values out, and nothing else."""
 
     FORMS = (CANDIDATE,)
-    place = attribute(object, default=None)
+    place = open_attribute(object, default=None)
     """a Placement, or None"""
 
     def effects(self) -> OwnEffects:
@@ -212,6 +215,13 @@ class Reindex(_Computation):
     value = operand()
     symbols = variadic()
     map = attribute(AffineMap)
+
+    def map_uses(self) -> tuple[MapUse, ...]:
+        source = rank_of(self.value.type)
+        target = rank_of(self.results[0].type) if len(self.results) == 1 else None
+        if source is None or target is None:
+            return ()
+        return (MapUse("the value", self.map, target, len(self.symbols), source),)
 
     def iteration(self) -> Iteration:
         dims, count = dims_of(self.result.type), len(self.symbols)

@@ -15,6 +15,7 @@ from tilenest.dialects.stages import CANDIDATE
 from tilenest.dialects.tile import Extent
 from tilenest.ir import (
     INDEX,
+    MapUse,
     Operation,
     OwnEffects,
     Value,
@@ -43,10 +44,11 @@ Size = int | Value
 class Remap(Operation):
     """A view whose element d is element map(d; symbols) of `view`.
 
-    Where the coordinates lie outside of `view`, or a result of `valid` (of the same dims and
-    symbols) is below 0, there is no element: reads give `fill`, and writes are dropped. `extents`
-    are those that the result's type leaves open, in order, each at least 0. The type knows a stride
-    only where the map moves along an axis of `view` evenly.
+    Coordinates that lie outside of `view` are outside of the result too, and the access says what
+    becomes of them. With a `fill` they are padding, which is inside: reads give it, and writes are
+    dropped. So is what a result of `valid` (of the same dims and symbols, only with a fill) is
+    below 0 for. `extents` are those that the result's type leaves open, in order, each at least 0.
+    The type knows a stride only where the map moves along an axis of `view` evenly.
     """
 
     NAME = "view.remap"
@@ -57,14 +59,29 @@ class Remap(Operation):
     map = attribute(AffineMap)
     valid = attribute(object, default=None)
     """an AffineMap, or None for no further condition"""
-    fill = attribute(object, default=0)
+    fill = attribute(object, default=None)
+    """a number, or None where there is no padding"""
 
     def effects(self) -> OwnEffects:
         return ()
 
+    def map_uses(self) -> tuple[MapUse, ...]:
+        below = self.view.type
+        own = self.results[0].type if len(self.results) == 1 else None
+        if not isinstance(below, ViewType) or not isinstance(own, ViewType):
+            return ()
+        count = len(self.symbols)
+        uses = (MapUse("the view", self.map, own.rank, count, below.rank),)
+        if not isinstance(self.valid, AffineMap):
+            return uses
+        valid = MapUse("what is valid", self.valid, own.rank, count, len(self.valid.results))
+        return (*uses, valid)
+
     @property
-    def fill_number(self) -> bool | int | float:
-        """The fill as a number of the view's kind."""
+    def fill_number(self) -> bool | int | float | None:
+        """The fill as a number of the view's kind; None where there is no padding."""
+        if self.fill is None:
+            return None
         assert isinstance(self.fill, bool | int | float), "a fill is a number"
         dtype = view_type(self.result).dtype
         if dtype.is_bool:
@@ -73,7 +90,7 @@ class Remap(Operation):
 
     @property
     def conditions(self) -> tuple[IndexExpr, ...]:
-        """What has to be at least 0 for there to be an element."""
+        """What has to be at least 0, or else there is padding."""
         return self.valid.results if isinstance(self.valid, AffineMap) else ()
 
     def extent(self, axis: int) -> Size:
@@ -104,6 +121,11 @@ def chain_of(view: Value) -> list[Remap]:
     return chain
 
 
+def view_name(view: Value) -> str:
+    """What errors call a view: a view of a view of its storage."""
+    return f"{'a view of ' * len(chain_of(view))}{base_of(view).name}"
+
+
 def strides_of(view: Value, map_: AffineMap) -> tuple[int | None, ...]:
     """What is known of the strides of a remapped view, one for each dim of the map."""
     below = view_type(view).strides
@@ -131,7 +153,7 @@ def remap(
     symbols: Sequence[Value] = (),
     *,
     valid: AffineMap | None = None,
-    fill: bool | int | float = 0,
+    fill: bool | int | float | None = None,
 ) -> Remap:
     """A view over `sizes` whose element d is view[map(d; symbols)]."""
     shape = tuple(size if isinstance(size, int) else None for size in sizes)

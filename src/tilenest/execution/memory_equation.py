@@ -123,7 +123,7 @@ class MemoryEquation:
         if isinstance(self.access, LayoutMap):
             viewed = self.access.apply(event, values)
         else:
-            viewed = _only(self.access.placements(event, values))
+            viewed = _only(self.access.placed(values).get(event, ()))
         return self._physical(event, viewed, values)
 
     def _physical(

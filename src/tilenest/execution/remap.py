@@ -57,7 +57,7 @@ class ExecRemap:
                 remedy="give the old coordinates as formulas over the new ones",
             )
         own = found.domain.constraints + _constraints_in(self.active, names)
-        active = dict.fromkeys((*self._laws(names), *own))
+        active = dict.fromkeys((*self.laws, *own))
         domain = IndexSet(self.new.space, tuple(active), names)
         return Formula(domain, self.old.space, found.results, names)
 
@@ -65,11 +65,13 @@ class ExecRemap:
     def wanted(self) -> IndexSet:
         """The old instances that have to run, where the definitions hold, over all `symbols`."""
         names = self.symbols
-        kept = dict.fromkeys((*self._laws(names), *_constraints_in(self.domain, names)))
+        kept = dict.fromkeys((*self.laws, *_constraints_in(self.domain, names)))
         return IndexSet(self.old.space, tuple(kept), names)
 
-    def _laws(self, names: tuple[str, ...]) -> tuple[Constraint, ...]:
-        return self.old.laws_over(names) + self.new.laws_over(names)
+    @property
+    def laws(self) -> tuple[Constraint, ...]:
+        """What holds of the names, over all `symbols`."""
+        return _laws_of(self.symbols, self.old, self.new)
 
     def apply(
         self, point: tuple[int, ...], given: Mapping[str, int] | None = None
@@ -161,16 +163,30 @@ def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
         Constraint(pulled_back(c.expression), c.is_equality) for c in outer.domain.constraints
     )
     domain = dict.fromkeys(_constraints_in(first.wanted, names))
-    domain |= dict.fromkeys(second.old.laws_over(names))
+    domain |= dict.fromkeys(_laws_of(names, second.old))
+    # What holds of the names without saying needs no predicate.
+    laws = {*_laws_of(names, first.old, second.new), *_extents_over(names, second.old)}
     results = tuple(pulled_back(result) for result in outer.results)
     return ExecRemap(
         first.old,
         second.new,
         Expressions(second.new.space, first.old.space, results, names),
-        IndexSet(second.new.space, tuple(active), names),
-        IndexSet(first.old.space, tuple(domain), names),
+        IndexSet(second.new.space, tuple(c for c in active if c not in laws), names),
+        IndexSet(first.old.space, tuple(c for c in domain if c not in laws), names),
         first.provenance + second.provenance,
     )
+
+
+def _laws_of(names: tuple[str, ...], *structures: ExecStructure) -> tuple[Constraint, ...]:
+    """What definitions say, and that no extent is negative."""
+    said = [law for structure in structures for law in structure.laws_over(names)]
+    return tuple(dict.fromkeys((*said, *_extents_over(names, *structures))))
+
+
+def _extents_over(names: tuple[str, ...], *structures: ExecStructure) -> tuple[Constraint, ...]:
+    """That no extent is negative."""
+    extents = {name for structure in structures for name in structure.space.symbols}
+    return tuple(Constraint(Sym(names.index(name))) for name in sorted(extents))
 
 
 def _constraints_in(points: IndexSet, names: tuple[str, ...]) -> tuple[Constraint, ...]:

@@ -32,6 +32,7 @@ from tilenest.interp import exec as structured
 from tilenest.interp.frame import Frame, Handler
 from tilenest.interp.values import Array, RuntimeValue, Storage, argument_memory, numpy_dtype
 from tilenest.ir import Function, Module, Operation, PointerType, ScalarType, Type, ViewType
+from tilenest.layouts import check_kind
 
 HANDLERS: dict[type[Operation], Handler] = {
     **control.HANDLERS,
@@ -83,6 +84,7 @@ def _chosen(module: Module, name: str | None) -> Function:
         raise ArgumentTypeError(
             f"a {type(module).__name__} is interpreted", remedy="pass a module, as tn.parse gives"
         )
+    check_kind(name, str | None, "the name of a function")
     run = {op.callee for op in module.walk() if isinstance(op, Launch | Call)}
     for function in module.functions:
         if function.name == name or (name is None and function.name not in run):

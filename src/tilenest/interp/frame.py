@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tilenest.errors import InternalError, TileError
+from tilenest.errors import InternalError, OutOfMemory, TileError
 from tilenest.interp.values import (
     Array,
     Pointer,
@@ -85,6 +85,12 @@ class Frame:
             produced = handler(self, op)
         except TileError as error:
             raise error.with_location(op.location)  # noqa: B904 - the same error, placed
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"{op.NAME} needs more memory than the system gives: {error}",
+                remedy="compute on smaller tiles, in a nest over parts of the arrays",
+                location=op.location,
+            ) from error
         if not op.TERMINATOR:
             for result, value in zip(op.results, produced, strict=True):
                 self._check(op, result, value)

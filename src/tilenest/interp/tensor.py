@@ -3,7 +3,8 @@
 In: operands as arrays or storage. Out: tiles, or written destinations. Every array here has one
 axis per loop dim (extent 1 where it does not vary). All operands are read before anything is
 written; folded dims are walked point by point in order, the rest is one NumPy evaluation, and what
-does not depend on a state is evaluated once for the whole domain.
+does not depend on a state is evaluated once for the whole domain. Where no output keeps a point its
+inputs need not be inside, since the work does not run there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tilenest.analysis import output_clips
 from tilenest.dialects import Access, Alloc, MapReducePost, Read
 from tilenest.errors import InternalError, OutOfBounds
 from tilenest.interp.frame import Frame, Handler, as_array
@@ -22,12 +24,14 @@ from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at, 
 from tilenest.interp.scalar import number
 from tilenest.interp.values import Array, RuntimeValue, Storage, poison, shape_of
 from tilenest.ir import BufType, Operation, Value, element_dtype
+from tilenest.layouts import AffineMap, DimRef
 from tilenest.records import record
 
 Slices = tuple[slice, ...]
 
 WHOLE_DOMAIN_LIMIT = 1 << 24
 """Points of a domain up to which intermediate values are kept for all of it at once."""
+EVERYWHERE = np.ones((), np.bool_)
 
 
 @record
@@ -73,14 +77,34 @@ class Work:
                 for dim in range(self.op.rank)
             )
 
-    def read(self, value: Value, access: Access, grid: Sequence[Array]) -> Array:
-        """An operand's elements over the grid."""
+    @property
+    def kept(self) -> Array:
+        """Where the clip of the output keeps a point, broadcastable over the domain."""
+        grid, kept = open_grid(self.extents), np.ones((1,) * self.op.rank, np.bool_)
+        for clip in output_clips(self.op):
+            at = AffineMap(self.op.rank, len(self.symbols), (DimRef(clip.dim) + clip.offset,))
+            extent = self.frame.storage(self.op.outputs[0]).array.shape[clip.axis]
+            kept = kept & inside(coordinates(at, grid, self.symbols), (extent,), self.op.rank)
+        return kept
+
+    def read_inputs(self) -> list[Array]:
+        """The elements that the fold region takes."""
+        grid, kept = open_grid(self.extents), self.kept
+        return [
+            self.read(value, self.op.access("input", place), grid, kept)
+            for place, value in enumerate(self.op.inputs)
+        ]
+
+    def read(
+        self, value: Value, access: Access, grid: Sequence[Array], asked: Array = EVERYWHERE
+    ) -> Array:
+        """An operand's elements over the grid, the fill where nobody asks for what is outside."""
         held = self.frame.values[value]
         array = held.array if isinstance(held, Storage) else self.frame.array(value)
         places = coordinates(access.map, grid, self.symbols)
         valid = inside(places, array.shape, self.op.rank)
-        if all(axis.size for axis in grid):
-            _refuse_outside(held, access, places, ~valid)
+        if _has_points(grid):
+            _refuse_outside(held, access, places, ~valid & asked)
         fill = number(access.fill, element_dtype(value.type))
         return np.asarray(read_at(array, places, valid, fill))
 
@@ -154,9 +178,8 @@ def _evaluate_fold(work: Work, states: list[Array]) -> Iterator[tuple[Slices, li
     op, frame = work.op, work.frame
     block = op.fold_block
     state_arguments = block.arguments[op.rank + len(op.inputs) :]
-    grid = open_grid(work.extents)
-    elements = [work.read(value, op.access("input", i), grid) for i, value in enumerate(op.inputs)]
-    frame.values.update(zip(block.arguments, [*grid, *elements], strict=False))
+    arguments = [*open_grid(work.extents), *work.read_inputs()]
+    frame.values.update(zip(block.arguments, arguments, strict=False))
     dependent = _run_independent(work, state_arguments)
     used = {value for dependent_op in dependent for value in dependent_op.operands}
     varying = {
@@ -230,11 +253,17 @@ def _write(work: Work, result: int, value: Array, mask: Array | None) -> None:
     storage = work.frame.storage(work.op.outputs[result])
     if storage.array.dtype != value.dtype:
         raise InternalError(f"{value.dtype} is written to {storage.name} of {storage.array.dtype}")
-    places = coordinates(access.map, work.grid(result), work.symbols)
+    grid = work.grid(result)
+    places = coordinates(access.map, grid, work.symbols)
     valid = inside(places, storage.array.shape, work.op.rank)
-    wanted = np.ones((), np.bool_) if mask is None else mask
-    _refuse_outside(storage, access, places, ~valid & wanted)
+    wanted = EVERYWHERE if mask is None else mask
+    if _has_points(grid):
+        _refuse_outside(storage, access, places, ~valid & wanted)
     write_at(storage.array, places, valid & wanted, value)
+
+
+def _has_points(grid: Sequence[Array]) -> bool:
+    return all(axis.size for axis in grid)
 
 
 def _refuse_outside(

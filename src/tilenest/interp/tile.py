@@ -19,7 +19,7 @@ from tilenest.interp.functions import cast
 from tilenest.interp.index_maps import coordinates, inside, open_grid, read_at
 from tilenest.interp.rounding import fused_multiply_add
 from tilenest.interp.values import Array, Storage, View, dims_of, spread
-from tilenest.interp.views import read, write
+from tilenest.interp.views import land, left_by, read, write
 from tilenest.ir import Operation, Value, element_dtype
 from tilenest.layouts import Dim
 from tilenest.records import record
@@ -84,21 +84,28 @@ class Window:
 
     def refuse_outside(self, mask: Array | None, action: str, bounds: str) -> None:
         """Raise when an element that is asked for lies outside."""
-        outside = np.ones(self.extents, np.bool_)
-        outside[self.in_tile] = False
+        outside = self._is_outside()
         if mask is not None:
-            outside &= mask
+            outside = outside & mask
         if outside.any():
             at = [int(place) for place in np.argwhere(outside)[0]]
             raise self._error(at, action, bounds)
 
+    def _is_outside(self) -> Array:
+        if isinstance(self.view, Storage):
+            outside = np.ones(self.extents, np.bool_)
+            outside[self.in_tile] = False
+            return outside
+        landing = land(self.view, self.places, len(self.extents))
+        return np.broadcast_to(landing.is_outside, self.extents)
+
     def _error(self, at: Sequence[int], action: str, bounds: str) -> OutOfBounds:
-        shape = self.view.shape
-        place = [origin + step for origin, step in zip(self.origins, at, strict=True)]
-        axis = next(i for i, size in enumerate(shape) if not 0 <= place[i] < size)
+        place = tuple(origin + step for origin, step in zip(self.origins, at, strict=True))
+        view, axis, index = left_by(self.view, place)
+        where = f" at index {place}" if view is self.view else ""
         return OutOfBounds(
-            f"{action} of {self.view.name} at index {tuple(place)}: axis {axis} has extent "
-            f'{shape[axis]}, the index is {place[axis]} (bounds="{bounds}")',
+            f"{action} of {view.name}{where}: axis {axis} has extent {view.shape[axis]}, "
+            f'the index is {index} (bounds="{bounds}")',
             remedy='keep the access inside, mask it, or use bounds="zero"',
         )
 

@@ -90,7 +90,7 @@ class Remapped:
 
     @property
     def name(self) -> str:
-        return self.below.name
+        return f"a view of {self.below.name}"
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -124,10 +124,12 @@ View = Storage | Remapped
 
 @dataclass(slots=True, eq=False)
 class MemoryObject:
-    """An explicit memory: its storage, and how many stores there were."""
+    """An explicit memory: its storage, where something is stored, and how many stores there
+    were."""
 
     array: Array
     op: MemoryAllocate
+    stored: npt.NDArray[np.bool_]
     version: int = 0
 
 

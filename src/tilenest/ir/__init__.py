@@ -46,6 +46,7 @@ from tilenest.ir.interfaces import (
     Induction,
     Iteration,
     IterationDim,
+    MapUse,
     RegionUse,
     Touch,
 )
@@ -56,7 +57,7 @@ from tilenest.ir.printer import print_module
 from tilenest.ir.registry import Registry
 from tilenest.ir.rewriter import Rewriter
 from tilenest.ir.rules import Diagnostic, Fault, Rule, Subject, parameter_of
-from tilenest.ir.spelling import describe_type
+from tilenest.ir.spelling import describe_attribute, describe_type, describe_types
 from tilenest.ir.structure_rules import STRUCTURE_RULES
 from tilenest.ir.transactions import Transaction
 from tilenest.ir.types import (
@@ -162,6 +163,7 @@ __all__ = [
     "Iteration",
     "IterationDim",
     "LinkedList",
+    "MapUse",
     "MemoryType",
     "Module",
     "On",
@@ -201,7 +203,9 @@ __all__ = [
     "clone_module",
     "clone_operation",
     "clone_region",
+    "describe_attribute",
     "describe_type",
+    "describe_types",
     "dominators",
     "element_dtype",
     "float16",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from tilenest.errors import TileError
-from tilenest.ir.kinds import fits, kind_text, record_kinds
+from tilenest.ir.kinds import fits, record_kinds, refusal
 from tilenest.ir.lexer import Cursor, Token
 from tilenest.ir.types import (
     DTYPE_BY_TEXT,
@@ -222,7 +222,8 @@ class AttributeParser:
         token = self.cursor.token
         value = self.value()
         if not fits(value, kind):
-            raise self.cursor.error(f"{what} must be of kind {kind_text(kind)}", token)
+            message, remedy = refusal(what, value, kind)
+            raise self.cursor.error(message, token, remedy)
         return value
 
     def value(self) -> Any:

@@ -35,6 +35,11 @@ class EffectKind(Enum):
     CALL = "call"
     """Whatever a function does."""
 
+    @property
+    def operation(self) -> str:
+        """What a target calls it where it is done to memory."""
+        return {"read": "load", "write": "store"}.get(self.value, self.value)
+
 
 @record
 class Effect(Generic[ResourceT]):
@@ -68,10 +73,7 @@ class Touch(Generic[ValueT]):
     @property
     def operation(self) -> str:
         """What a target calls it."""
-        return _OPERATIONS.get(self.kind, self.kind.value)
-
-
-_OPERATIONS = {EffectKind.READ: "load", EffectKind.WRITE: "store"}
+        return self.kind.operation
 
 
 class RegionUse(Enum):
@@ -105,6 +107,18 @@ class Carry(Generic[ValueT]):
     """what it is called in each region"""
     yielded: ValueT
     result: ValueT
+
+
+@record
+class MapUse:
+    """A map among the attributes of an operation, and between how many coordinates it has to go.
+    `what` is addressed by it, for a reader."""
+
+    what: str
+    map: AffineMap
+    dims: int
+    symbols: int
+    results: int
 
 
 @record
@@ -156,6 +170,8 @@ class AtomRequest:
     """of the elements"""
     policy: str | None
     """the order in which elements are combined, None where they are not"""
+    rounding: str
+    """what is rounded: nothing ('exact'), or every step to the type of the elements ('each')"""
     result: AffineMap
     """from iteration coordinates to what the result keeps of them"""
 
@@ -187,6 +203,11 @@ class Interfaces(Generic[ValueT]):
     def accesses(self) -> tuple[Touch[ValueT], ...]:
         """What its effects on memory touch, element by element; nothing of an effect means that it
         may be anywhere in the memory."""
+        return ()
+
+    def map_uses(self) -> tuple[MapUse, ...]:
+        """The maps that it holds, and what they have to meet; said of operations that need not be
+        right yet. Maps in a record that rules of its own judge are left out."""
         return ()
 
     def iteration(self) -> Iteration | None:

@@ -65,6 +65,14 @@ def record_kinds(record: type) -> Mapping[str, Any]:
     return get_type_hints(record)
 
 
+def refusal(what: str, value: Any, kind: Any) -> tuple[str, str]:
+    """What is wrong with a value that does not fit a kind, and what to do."""
+    remedy = "give it a value" if kind is object else f"give it a value of kind {kind_text(kind)}"
+    if isinstance(value, Variable):
+        return f"{what} cannot be left open, as {value}", remedy
+    return f"{what} must be of kind {kind_text(kind)}", remedy
+
+
 def kind_text(kind: Any) -> str:
     """A kind as a reader would say it."""
     if get_origin(kind) in (Union, UnionType):

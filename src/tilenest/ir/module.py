@@ -26,14 +26,15 @@ class Module(ModuleContents):
     def show(self, stream: TextIO | None = None) -> None:
         """Print the text, in colour where it is read on a terminal and NO_COLOR is not set."""
         stream = sys.stdout if stream is None else stream
-        if not hasattr(stream, "write"):
+        colour = _import_look("colour")
+        text = print_module(self)
+        try:
+            stream.write(colour.coloured(text) if colour.wants_colour(stream) else text)
+        except (AttributeError, TypeError) as error:
             raise ArgumentTypeError(
                 f"a module is shown on a {type(stream).__name__}",
                 "pass a stream of text, or nothing for the standard output",
-            )
-        colour = _import_look("colour")
-        text = print_module(self)
-        stream.write(colour.coloured(text) if colour.wants_colour(stream) else text)
+            ) from error
 
     def svg(self) -> str:
         """The regions and the levels of nests as an SVG drawing."""

@@ -164,6 +164,16 @@ def describe_type(type_: Type) -> str:
     return type_text(type_, _Labels())
 
 
+def describe_types(types: Sequence[Type]) -> str:
+    """Several types as errors name them: `(f32, index)`."""
+    return f"({', '.join(map(describe_type, types))})"
+
+
+def describe_attribute(value: Any) -> str:
+    """An attribute value as errors name it."""
+    return attribute_text(value, _Labels())
+
+
 def _extents(values: tuple[int | None, ...]) -> str:
     return f"[{', '.join('?' if value is None else str(value) for value in values)}]"
 

@@ -12,8 +12,9 @@ from typing import Any
 from tilenest.ir.core import Block, Function, Operation, Region, Use, Value
 from tilenest.ir.dominators import block_dominators
 from tilenest.ir.fields import OpSpec
-from tilenest.ir.kinds import fits, is_attribute_value, kind_text
+from tilenest.ir.kinds import fits, is_attribute_value, refusal
 from tilenest.ir.rules import Fault, Rule, Subject, parameter_of
+from tilenest.ir.spelling import describe_type, describe_types
 from tilenest.ir.types import (
     MOST_LANES,
     ArrayType,
@@ -266,9 +267,10 @@ def _successor(op: Operation, name: str, target: Block) -> Iterator[Fault]:
         given = [use.value.type for use in op.operand_uses[start:stop]]
         taken = [argument.type for argument in target.arguments]
         if given != taken:
+            found, wanted = describe_types(given), describe_types(taken)
             yield Fault(
                 op,
-                f"successor `{name}` takes {taken} and gets {given}",
+                f"successor `{name}` takes {wanted} and gets {found}",
                 "give one operand of the same type for every argument of the block",
             )
 
@@ -336,10 +338,7 @@ def _attributes(subject: Subject) -> Iterator[Fault]:
             yield Fault(op, f"the attribute `{name}` is {state}", "give what the op declares")
         for name, kind in declared.items():
             if name in op.attributes and not fits(op.attributes[name], kind):
-                found = type(op.attributes[name]).__name__
-                yield Fault(
-                    op, f"`{name}` is a {found}", f"give `{name}` a value of kind {kind_text(kind)}"
-                )
+                yield Fault(op, *refusal(f"`{name}`", op.attributes[name], kind))
 
 
 def _declared_kinds(spec: OpSpec) -> dict[str, Any]:
@@ -367,7 +366,9 @@ def _type_faults(
     for type_ in types:
         wrong = _wrong_with(type_)
         if wrong is not None:
-            message = f"the type {type_!r} {wrong}"
+            is_known = type(type_) in _KNOWN_TYPES
+            name = describe_type(type_) if is_known else type(type_).__name__
+            message = f"the type {name} {wrong}"
             yield Fault(place, message, "use the types of the ir, well formed", function)
 
 

@@ -30,18 +30,22 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether it is a format of floats."""
         return self.kind == "f"
 
     @property
     def is_integer(self) -> bool:
+        """Whether it is a format of integers, index among them."""
         return self.kind in "iux"
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has numbers below 0."""
         return self.kind in "ifx"
 
     @property
     def is_bool(self) -> bool:
+        """Whether it is that of truth values."""
         return self.kind == "b"
 
     def __repr__(self) -> str:

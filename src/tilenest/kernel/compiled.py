@@ -49,7 +49,8 @@ class Compiled:
 
     def ir(self, form: str = "candidate") -> str:
         """The program's text: "candidate", "scheduled" or "machine"."""
-        if form not in FORMS:
+        chosen: object = form
+        if not isinstance(chosen, str) or chosen not in FORMS:
             raise TargetError(
                 f"{form!r} is not a form of the program", f"use one of {', '.join(FORMS)}"
             )
@@ -59,10 +60,10 @@ class Compiled:
 
     def text(self, language: str = "llvm") -> str:
         """The code: "llvm" or "asm"."""
-        if language == "llvm":
-            return self.compilation.llvm
-        if language == "asm":
-            return self.compilation.assembly()
+        chosen: object = language
+        if isinstance(chosen, str) and chosen in ("llvm", "asm"):
+            compilation = self.compilation
+            return compilation.llvm if chosen == "llvm" else compilation.assembly()
         raise TargetError(f"{language!r} is not a text of this target", 'use "llvm" or "asm"')
 
     def report(self) -> str:

@@ -9,14 +9,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
+from tilenest.capture import known_location
 from tilenest.errors import ArgumentTypeError, CaptureError
 from tilenest.records import record
 
 RESERVED = ("target", "out")
 _REQUIRED = inspect.Parameter.empty
+_NOT_PLAIN: tuple[tuple[Callable[[object], bool], str], ...] = (
+    (inspect.iscoroutinefunction, "a coroutine"),
+    (inspect.isgeneratorfunction, "a generator"),
+    (inspect.isasyncgenfunction, "an asynchronous generator"),
+)
 
 
 @record
@@ -31,9 +37,16 @@ class Declaration:
     """keyword-only names and their defaults"""
 
     @classmethod
-    def of(cls, function: Callable[..., Any]) -> Declaration:
+    def of(cls, function: FunctionType) -> Declaration:
         """Read a function's signature."""
         name = function.__name__
+        for is_kind, kind in _NOT_PLAIN:
+            if is_kind(function):
+                raise CaptureError(
+                    f"the kernel {name} is {kind}",
+                    "define it with plain def, without await and yield",
+                    known_location(function),
+                )
         parameters: list[str] = []
         defaults: list[Any] = []
         configuration: dict[str, Any] = {}
@@ -42,6 +55,7 @@ class Declaration:
                 raise CaptureError(
                     f"the kernel {name} takes {parameter}, but a kernel's parameters are fixed",
                     f"name every array before a `*` in def {name}(...), and every option after it",
+                    known_location(function),
                 )
             if parameter.kind is parameter.KEYWORD_ONLY:
                 configuration[parameter.name] = parameter.default
@@ -54,6 +68,7 @@ class Declaration:
                 raise CaptureError(
                     f"the kernel {name} has an option {reserved!r}, a name that calls reserve",
                     "give the option another name",
+                    known_location(function),
                 )
         return cls(name, tuple(parameters), tuple(defaults), configuration)
 

@@ -36,9 +36,8 @@ def kernel(
     or "check". `math` is "strict": the elementary functions are within 2 ulp. "fast" is a name for
     what no target has yet, and is refused.
     """
-    for name, given, known in (("bounds", bounds, BOUNDS), ("math", math, MATHS)):
-        if given not in known:
-            raise CaptureError(f"{name}={given!r} is not known", f"use one of {', '.join(known)}")
+    _check_choice("bounds", bounds, BOUNDS)
+    _check_choice("math", math, MATHS)
     if math == "fast":
         raise TargetError(
             'math="fast" is not in this version: no target has functions with larger errors',
@@ -54,3 +53,8 @@ def kernel(
         return Kernel(decorated, bounds=bounds)
 
     return make if function is None else make(function)
+
+
+def _check_choice(name: str, given: object, known: tuple[str, ...]) -> None:
+    if not isinstance(given, str) or given not in known:
+        raise CaptureError(f"{name}={given!r} is not known", f"use one of {', '.join(known)}")

@@ -67,6 +67,7 @@ from tilenest.language.nests import (
     serial,
     sync,
 )
+from tilenest.language.positions import host_int
 from tilenest.language.reducers import (
     Reducer,
     add,
@@ -153,6 +154,7 @@ __all__ = [
     "fmin",
     "full",
     "function",
+    "host_int",
     "index_map",
     "iota",
     "is_tile_function",

@@ -9,18 +9,19 @@ from __future__ import annotations
 import numpy as np
 
 from tilenest.dialects import Atomic, Load, Store
-from tilenest.errors import DTypeError, ReadOnlyError
+from tilenest.errors import CaptureError, DTypeError, ReadOnlyError
 from tilenest.ir import DType, Value, bool_, element_dtype
 from tilenest.language.elements import constant, dims_of, required, type_over
 from tilenest.language.remapping import is_writable
 from tilenest.language.session import Session, Staged, current_session
 from tilenest.language.values import Scalar, Tile, operand_of, wrap
 from tilenest.layouts import Dim, dims_compatible_by_position
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 
 @record(eq=False)
-class ViewAccess:
+class ViewAccess(Opaque):
     """A part of a view (one element when `dims` is empty): load it, store to it, or update it."""
 
     view: Staged
@@ -136,6 +137,12 @@ class ViewAccess:
             result_types=[type_over(self.dtype, self.dims)],
         )
         return wrap(session.insert(operation).result, session)
+
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            f"a part of {self.name} is used as a value",
+            remedy="load it, as A(origin, shape).load() or A.at(i).load(), or store to it",
+        )
 
     def _writable(self) -> tuple[Session, Value]:
         session = current_session()

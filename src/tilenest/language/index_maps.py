@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilenest.dialects import views
-from tilenest.errors import RankError, ShapeError
+from tilenest.errors import CaptureError, RankError, ShapeError
 from tilenest.ir import Value
 from tilenest.language.moves import Coordinate
 from tilenest.language.positions import host_int, position_of
 from tilenest.language.reindexing import Symbols
 from tilenest.language.session import Session, current_session
 from tilenest.layouts import AffineMap, Const, Dim, DimRef, IndexExpr
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 
 @record(eq=False)
-class IndexMap:
+class IndexMap(Opaque):
     """Point d of `domain` is the element at `map(d; symbols)` of `codomain`."""
 
     domain: tuple[int | Dim | Value, ...]
@@ -34,6 +35,11 @@ class IndexMap:
     def sizes(self) -> tuple[views.Size, ...]:
         """The extents of the domain."""
         return tuple(item.extent if isinstance(item, Dim) else item for item in self.domain)
+
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            "an index map is used as a value", remedy="give it to A.remap or to tn.memory"
+        )
 
 
 def index_map(domain: object, codomain: object, function: Callable[..., object]) -> IndexMap:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tilenest.errors import CaptureError, DomainError
+from tilenest.errors import CaptureError, DomainError, DTypeError, ShapeError
 from tilenest.language.nests import DomainAxis, range_axis
 from tilenest.language.positions import host_int, index_values, position_of
 from tilenest.language.session import current_session
@@ -20,7 +20,14 @@ from tilenest.language.values import Element, Scalar, Tile, elementwise
 def range_(*arguments: Any) -> range | DomainAxis:
     """`range(...)`; with a run-time scalar among its arguments, the axis of a staged loop."""
     if not any(isinstance(item, Element) for item in arguments):
-        return range(*arguments)
+        try:
+            return range(*arguments)
+        except (TypeError, ValueError) as error:
+            kind = DTypeError if isinstance(error, TypeError) else ShapeError
+            raise kind(
+                f"range({', '.join(map(repr, arguments))}): {error}",
+                remedy="use ints and integer scalars, and a step other than 0",
+            ) from error
     match arguments:
         case (upper,):
             return range_axis(0, upper, 1)

@@ -15,7 +15,7 @@ from tilenest.language.dtypes import accumulator_dtype
 from tilenest.language.reindexing import relabel_value
 from tilenest.language.session import current_session
 from tilenest.language.values import Tile, as_tile
-from tilenest.layouts import Dim
+from tilenest.layouts import Dim, check_kind
 
 Dims = tuple[Dim, ...]
 
@@ -35,6 +35,7 @@ def mma(a: Tile, b: Tile, c: Tile, ordered: bool = False) -> Tile:
             raise ShapeError(
                 f"operand {name} of tn.mma is {tile!r}", remedy="give three tiles of rank 1 or more"
             )
+    check_kind(ordered, bool, "ordered= of tn.mma")
     _check_dtypes(a.dtype, b.dtype, c.dtype)
     a_dims, b_dims = matched_dims(a.dims, b.dims, c.dims)
     operation = Mma(

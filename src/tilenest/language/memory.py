@@ -1,39 +1,36 @@
 """Memory: explicit storage with an identity, for what needs an address that stays.
 
-In: a dtype, a shape or a layout, and the class of storage. Out: loads and stores of whole tiles as
-IR; which state of the memory each takes is found when its region is complete. Tiles are the
-ordinary way to keep values: the compiler places them by itself.
+In: a dtype, a shape or a layout, and the class of storage. Out: loads and stores of whole memories
+and of parts as IR; which state of the memory each takes is found when its region is complete. Tiles
+are the ordinary way to keep values: the compiler places them by itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import Never
 
 from tilenest.analysis import layout_problem
 from tilenest.dialects import MemoryAllocate, MemoryLoad, MemoryStore
 from tilenest.errors import CaptureError, RankError, ShapeError
-from tilenest.ir import STATE, DType, MemoryType, OpResult, Value, bool_, element_dtype
+from tilenest.ir import STATE, DType, MemoryType, OpResult, Value, element_dtype
 from tilenest.language.dtypes import as_dtype
 from tilenest.language.elements import (
-    apply,
-    constant,
     dims_of,
     map_elements,
     required,
     type_over,
 )
 from tilenest.language.index_maps import IndexMap
-from tilenest.language.positions import Position, dims_of_shape, positions_of
+from tilenest.language.positions import Position, dims_of_shape, index_values, positions_of
 from tilenest.language.reindexing import (
-    Symbols,
     broadcast_value,
-    reindex_value,
-    slice_value,
 )
 from tilenest.language.session import Session, Staged, current_session
 from tilenest.language.values import Scalar, Tile, operand_of, wrap
-from tilenest.layouts import Dim, DimRef, dims_compatible_by_position, shape_dims
+from tilenest.layouts import Dim, dims_compatible_by_position, shape_dims
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 _MOST_BYTES = (1 << 63) - 1
@@ -50,7 +47,7 @@ class Resource(Enum):
     tensor = "tensor"
 
 
-class Memory(Staged):
+class Memory(Staged, Opaque):
     """Storage of one instance of the nearest parallel nest, or of the kernel."""
 
     __slots__ = ("owner_name",)
@@ -83,29 +80,13 @@ class Memory(Staged):
     def load(self) -> Tile | Scalar:
         """A snapshot: what is stored afterwards does not change it.
 
-        UninitialisedMemoryError where nothing may be stored in it yet.
+        UninitialisedMemoryError where not all of it may be stored yet.
         """
-        session = current_session()
-        memory = session.value_of(self)
-        operation = MemoryLoad(
-            memory=memory,
-            state=_first_state(memory),
-            result_types=[type_over(self.dtype, self.dims)],
-        )
-        return wrap(session.insert(operation).result, session)
+        return wrap(_load(self, (), self.dims), current_session())
 
     def store(self, value: object) -> None:
         """Every element anew: a tile, scalar or number of its dtype, which broadcasts."""
-        session = current_session()
-        memory = session.value_of(self)
-        stored = required(session, operand_of(session, value), self.dtype, "the stored value")
-        dims_compatible_by_position(dims_of(stored), self.dims)
-        if dims_of(stored) != self.dims:
-            stored = _broadcast(session, stored, self.dims)
-        operation = MemoryStore(
-            memory=memory, state=_first_state(memory), value=stored, result_types=[STATE]
-        )
-        session.insert(operation)
+        _store(self, (), self.dims, value)
 
     def __call__(self, origin: object, shape: object) -> MemoryPart:
         """A reference to the part at `origin` of the given shape, to `.load()` and `.store(v)`."""
@@ -119,15 +100,13 @@ class Memory(Staged):
             )
         return MemoryPart(self, tuple(positions), dims)
 
-    def _refuse_value(self, *_: object) -> Never:
-        raise CaptureError(
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
             "a memory is used as a value", remedy="take its content, as memory.load()"
         )
 
-    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __matmul__ = _refuse_value
-    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse_value
-    __neg__ = __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = __iter__ = _refuse_value
-    __bool__ = __len__ = __array__ = _refuse_value
+    def __bool__(self) -> Never:
+        raise self._misuse()
 
     def __setitem__(self, key: object, value: object) -> Never:
         raise CaptureError(
@@ -139,7 +118,7 @@ class Memory(Staged):
 
 
 @record(eq=False)
-class MemoryPart:
+class MemoryPart(Opaque):
     """A part of a memory. What lies outside of the memory reads 0 and is not stored."""
 
     memory: Memory
@@ -147,33 +126,51 @@ class MemoryPart:
     dims: tuple[Dim, ...]
 
     def load(self) -> Tile:
-        """A snapshot of the part."""
-        session = current_session()
-        whole = session.value_of(self.memory.load())
-        return Tile(slice_value(session, whole, self.origin, self.dims), session)
+        """A snapshot of the part.
+
+        UninitialisedMemoryError where not all of it may be stored yet.
+        """
+        return Tile(_load(self.memory, self.origin, self.dims), current_session())
 
     def store(self, value: object) -> None:
-        """The part anew; the rest stays, so all of the memory must have been stored before."""
-        session = current_session()
-        whole = self.memory.load()
-        stored = required(
-            session, operand_of(session, value), self.memory.dtype, "the stored value"
-        )
-        dims_compatible_by_position(dims_of(stored), self.dims)
-        patch = _broadcast(session, stored, self.dims)
-        is_patched = _broadcast(session, constant(session, True, bool_), self.dims)
-        operands = [self._moved(session, is_patched), self._moved(session, patch), whole.value]
-        chosen = apply(session, "where", operands)
-        assert isinstance(chosen, Value)
-        self.memory.store(Tile(chosen, session))
+        """The part anew; the rest stays as it is."""
+        _store(self.memory, self.origin, self.dims, value)
 
-    def _moved(self, session: Session, value: Value) -> Value:
-        """A tile over the part as one over the memory, 0 elsewhere."""
-        symbols = Symbols()
-        coordinates = [
-            DimRef(axis) - symbols.expression(position) for axis, position in enumerate(self.origin)
-        ]
-        return reindex_value(session, value, self.memory.dims, coordinates, symbols)
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            "a part of a memory is used as a value", remedy="take its content, as part.load()"
+        )
+
+
+def _load(memory: Memory, origin: Sequence[Position], dims: tuple[Dim, ...]) -> Value:
+    session = current_session()
+    value = session.value_of(memory)
+    operation = MemoryLoad(
+        memory=value,
+        state=_first_state(value),
+        origins=index_values(session, origin),
+        result_types=[type_over(memory.dtype, dims)],
+    )
+    return session.insert(operation).result
+
+
+def _store(
+    memory: Memory, origin: Sequence[Position], dims: tuple[Dim, ...], value: object
+) -> None:
+    session = current_session()
+    target = session.value_of(memory)
+    stored = required(session, operand_of(session, value), memory.dtype, "the stored value")
+    dims_compatible_by_position(dims_of(stored), dims)
+    if dims_of(stored) != dims:
+        stored = _broadcast(session, stored, dims)
+    operation = MemoryStore(
+        memory=target,
+        state=_first_state(target),
+        value=stored,
+        origins=index_values(session, origin),
+        result_types=[STATE],
+    )
+    session.insert(operation)
 
 
 def memory(dtype: object, shape_or_layout: object, resource: object = Resource.auto) -> Memory:

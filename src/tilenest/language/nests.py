@@ -17,7 +17,8 @@ from tilenest.errors import CaptureError, DTypeError, RankError, ScopeError, Sha
 from tilenest.language.positions import host_int
 from tilenest.language.session import Handle, Session, current_session
 from tilenest.language.values import Scalar
-from tilenest.layouts import Dim
+from tilenest.layouts import Dim, check_kind
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 Bound = int | Scalar
@@ -48,7 +49,7 @@ class ReductionPolicy(Enum):
 
 
 @record
-class DomainAxis:
+class DomainAxis(Opaque):
     """One axis of a nest: `range(lower, upper, step)`, and the dim it runs over, if any."""
 
     lower: Bound
@@ -56,9 +57,15 @@ class DomainAxis:
     step: Bound = 1
     dim: Dim | None = None
 
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            "a range with a run-time bound is used as a list of numbers",
+            remedy="loop over it, as for i in range(n)",
+        )
+
 
 @record
-class Nest:
+class Nest(Opaque):
     """A nest that `for` may open: `for handle in nest`. Capture reads the fields.
 
     `parent` is the handle whose method made it; the functions at the root have a root handle there.
@@ -77,6 +84,12 @@ class Nest:
         """One dim (or None) per axis."""
         return tuple(axis.dim for axis in self.axes)
 
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            f"a {self.kind} nest is used as a value",
+            remedy="loop over it, and take the coordinate of the loop's variable: block.index()",
+        )
+
     def __iter__(self) -> Iterator[NestHandle]:
         raise CaptureError(
             f"a {self.kind} nest is iterated by Python code that is not captured",
@@ -84,7 +97,7 @@ class Nest:
         )
 
 
-class NestHandle(Handle):
+class NestHandle(Handle, Opaque):
     """The variable of a loop over a nest. Valid inside the loop's body only (ScopeError after)."""
 
     __slots__ = ("nest",)
@@ -108,15 +121,11 @@ class NestHandle(Handle):
         scalars = _scalars(self)
         return scalars[0] if len(scalars) == 1 else scalars
 
-    def _refuse_arithmetic(self, *_: object) -> Never:
-        raise CaptureError(
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
             f"the handle of a {self.kind} nest is used as a number",
             remedy="take its coordinate: handle.index()",
         )
-
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse_arithmetic
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __neg__ = _refuse_arithmetic
-    __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
     def parallel(self, *domain: object, scope: Scope | None = None) -> Nest:
         """Independent instances inside this nest; see `tn.parallel`."""
@@ -128,8 +137,13 @@ class NestHandle(Handle):
 
     def pipeline(self, *domain: object, window: int = 0, interval: int = 1) -> Nest:
         """Ordered instances that may overlap inside this nest; see `tn.pipeline`."""
-        _check_pipeline(window, interval)
-        return Nest("pipeline", self._axes(domain), self, window=window, interval=interval)
+        return Nest(
+            "pipeline",
+            self._axes(domain),
+            self,
+            window=_at_least(0, window, "window"),
+            interval=_at_least(1, interval, "interval"),
+        )
 
     def reduce(
         self, *domain: object, policy: ReductionPolicy = ReductionPolicy.unordered_tree
@@ -147,6 +161,7 @@ class NestHandle(Handle):
                 f"stage() is used on a {self.kind} nest",
                 remedy="call it on the loop variable of a pipeline",
             )
+        check_kind(name, str | None, "the name of a stage")
         self.session.on_stage(self, name)
 
     def _axes(self, domain: tuple[object, ...]) -> tuple[DomainAxis, ...]:
@@ -280,13 +295,14 @@ def _policy_error(policy: object) -> CaptureError:
     )
 
 
-def _check_pipeline(window: int, interval: int) -> None:
-    for name, value, least in (("window", window, 0), ("interval", interval, 1)):
-        number = host_int(value)
-        if number is None or number < least:
-            raise CaptureError(
-                f"a pipeline has {name}={value!r}", remedy=f"use an int of at least {least}"
-            )
+def _at_least(least: int, value: object, name: str) -> int:
+    """An option of a pipeline."""
+    number = host_int(value)
+    if number is None or number < least:
+        raise CaptureError(
+            f"a pipeline has {name}={value!r}", remedy=f"use an int of at least {least}"
+        )
+    return number
 
 
 def sync(nest: NestHandle) -> None:

@@ -15,6 +15,7 @@ from tilenest.ir import ScalarType, Value, element_dtype, index
 from tilenest.language.elements import constant, convert
 from tilenest.language.session import Handle, Session, Staged
 from tilenest.layouts import Dim, shape_dims
+from tilenest.opaque import Opaque
 
 Position = int | Value
 """A host int, or a value of type index."""
@@ -22,7 +23,7 @@ Position = int | Value
 
 def host_int(item: object) -> int | None:
     """`item` as an int when it is a Python or NumPy integer (bool is none), else None."""
-    if isinstance(item, bool | Staged | Handle) or not hasattr(item, "__index__"):
+    if isinstance(item, bool | Staged | Handle | Opaque) or not hasattr(item, "__index__"):
         return None
     try:
         return host_index(item)

@@ -14,12 +14,19 @@ from tilenest.errors import DTypeError
 from tilenest.ir import DType
 from tilenest.language.dtypes import Number, integer_range
 from tilenest.language.values import Operable, Scalar, Tile, elementwise
+from tilenest.layouts import check_kind
 from tilenest.records import record
 
 
 @record
 class Reducer:
-    """A function of the scalar table with an identity, to be called or to reduce with."""
+    """A binary function with an identity: `tn.add(a, b)`, or `tn.reduce(x, axis, tn.add)`.
+
+    Called, it works elementwise on tiles that join, scalars and numbers of one dtype, which the
+    result has. ShapeError for tiles that do not join, DTypeError for dtypes that differ or that it
+    has no meaning for: `add` and `multiply` are of numbers, `maximum` and `minimum` of any, `fmax`
+    and `fmin` of floats, the bitwise ones of integers and bools, the logical ones of bools.
+    """
 
     name: str
     function: str
@@ -61,6 +68,7 @@ class PropagatingReducer(Reducer):
     def __call__(self, a: Operable, b: Operable, *, propagate_nan: bool = True) -> Tile | Scalar:
         """Elementwise. A NaN operand gives NaN, or the other operand with `propagate_nan=False`;
         -0 is below +0."""
+        check_kind(propagate_nan, bool, "propagate_nan=")
         if propagate_nan:
             return elementwise(self.function, a, b)
         return elementwise({"maximum": "fmax", "minimum": "fmin"}[self.function], a, b)

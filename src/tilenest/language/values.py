@@ -9,7 +9,7 @@ or array is an error that says what to write instead.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Never, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -29,17 +29,23 @@ from tilenest.language.positions import (
 from tilenest.language.reindexing import permute_value, project_value, slice_value
 from tilenest.language.session import Handle, Session, Staged, current_session
 from tilenest.layouts import Dim
+from tilenest.opaque import Opaque
 
 _LARGEST_POWER = 64
+_OPERATORS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div",
+    "floor_divide": "floordiv", "remainder": "mod", "left_shift": "shl", "right_shift": "shr",
+    "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "equal": "eq",
+    "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
+}  # fmt: skip
+"""What NumPy calls Python's binary operators, and the scalar table."""
 
 
-class Element(Staged):
+class Element(Staged, Opaque):
     """What Tile and Scalar share: dtype, dims, casts and every operator."""
 
     __slots__ = ("is_weak",)
 
-    __array_ufunc__: ClassVar[None] = None
-    """NumPy scalars on the left leave the operation to us."""
     __hash__ = Staged.__hash__
 
     def __init__(self, value: Value, session: Session, is_weak: bool = False) -> None:
@@ -222,9 +228,25 @@ class Element(Staged):
         raise self._no_number("a float")
 
     def __array__(self, dtype: object = None, copy: object = None) -> Never:
-        raise CaptureError(
+        raise self._no_data()
+
+    def __array_ufunc__(self, function: Any, method: str, *given: object, **_: object) -> object:
+        """A NumPy scalar on the left of an operator comes here; NumPy's other functions end."""
+        if method != "__call__" or function.__name__ not in _OPERATORS:
+            raise self._no_data()
+        return elementwise(_OPERATORS[function.__name__], *given)
+
+    def _no_data(self) -> CaptureError:
+        return CaptureError(
             f"{self._noun} has no data while the kernel is captured, so NumPy cannot use it",
             remedy="use the tn functions of the same name",
+        )
+
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
+            f"{self._noun} has no value while the kernel is captured, so Python cannot use it so",
+            remedy="use + - * / // % & | ^ ~ << >>, comparisons and the tn functions: x.shape for "
+            "len(x), tn.rint for round, tn.exp2(y * tn.log2(x)) for powers",
         )
 
     def __iter__(self) -> Never:
@@ -285,23 +307,23 @@ class Tile(Element):
             )
         return Tile(slice_value(session, session.value_of(self), origin, dims), session)
 
-    def at(self, *coordinates: object, axis: Dim | int | None = None) -> Tile | Scalar:
+    def at(self, *coordinates: object, axis: object = None) -> Tile | Scalar:
         """The tile without some dims, read at their coordinates; 0 where those are outside.
 
         `x.at(nest)` reads at the coordinate of a nest over axes that x has; `x.at(i, j)` gives one
-        coordinate per dim, and `x.at(i, axis=m)` names the one dim to remove.
+        coordinate per dim, and `x.at(i, axis=m)` names the dim or dims to remove.
         """
         session = current_session()
         fixed = self._fixed(session, coordinates, axis)
         return wrap(project_value(session, session.value_of(self), fixed), session)
 
     def _fixed(
-        self, session: Session, coordinates: tuple[object, ...], axis: Dim | int | None
+        self, session: Session, coordinates: tuple[object, ...], axis: object
     ) -> dict[Dim, Position]:
         if axis is not None:
-            (dim,) = axes_of(self, axis)
-            (position,) = positions_of(session, coordinates, 1, ".at(i, axis=...)")
-            return {dim: position}
+            dims = axes_of(self, axis)
+            positions = positions_of(session, coordinates, len(dims), ".at(i, axis=...)")
+            return dict(zip(dims, positions, strict=True))
         if len(coordinates) == 1 and isinstance(coordinates[0], Handle):
             handle = coordinates[0]
             named = [dim for dim in handle.dims if dim is not None]

@@ -42,6 +42,7 @@ from tilenest.language.remapping import (
 from tilenest.language.session import Session, Staged, current_session
 from tilenest.language.values import Scalar, Tile
 from tilenest.layouts import Dim
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 BOUNDS = ("zero", "assume", "check")
@@ -67,15 +68,16 @@ class HostNumbers(Sequence[int]):
     @overload
     def __getitem__(self, place: slice) -> tuple[int, ...]: ...
     def __getitem__(self, place: int | slice) -> int | tuple[int, ...]:
-        if isinstance(place, slice):
-            return tuple(self[axis] for axis in range(*place.indices(len(self))))
         count = len(self)
-        if not -count <= place < count:
+        if isinstance(place, slice):
+            return tuple(self[axis] for axis in _axes_in(place, count))
+        given = host_int(place)
+        if given is None or not -count <= given < count:
             raise RankError(
-                f"axis {place} of an array with {count} axes",
+                f"axis {place!r} of an array with {count} axes",
                 remedy="count its axes from 0, or pass an array with more of them",
             )
-        axis = place % count
+        axis = given % count
         number = self._numbers[axis]
         if number is None:
             raise self._missing(axis)
@@ -84,6 +86,12 @@ class HostNumbers(Sequence[int]):
 
     def __len__(self) -> int:
         return len(self._numbers)
+
+    def __add__(self, other: object) -> tuple[object, ...]:
+        return (*self, *other) if isinstance(other, tuple | HostNumbers) else NotImplemented
+
+    def __radd__(self, other: object) -> tuple[object, ...]:
+        return (*other, *self) if isinstance(other, tuple) else NotImplemented
 
     def __iter__(self) -> Iterator[int]:
         return (self[axis] for axis in range(len(self)))
@@ -98,7 +106,17 @@ class HostNumbers(Sequence[int]):
         return repr(tuple(self))
 
 
-class View(Staged):
+def _axes_in(place: slice, count: int) -> range:
+    try:
+        return range(count)[place]
+    except (TypeError, ValueError) as error:
+        raise RankError(
+            f"{place} of the {count} axes of an array: {error}",
+            remedy="use ints other than 0 for the step, as A.shape[1:]",
+        ) from error
+
+
+class View(Staged, Opaque):
     """An array argument. `shape` and `strides` (in elements) hold None where the kernel is compiled
     for any number; `reads` collects ("extent" | "stride", axis) for every host int the kernel read.
     """
@@ -205,8 +223,9 @@ class View(Staged):
     ) -> ViewAccess:
         """A reference to the part at `origin` of the given shape; reads and writes nothing yet.
 
-        Both are tuples of the view's rank, bare when that is 1. `bounds` is "zero" (outside reads
-        give `other`, outside stores are dropped), "assume" (you promise that nothing is outside) or
+        Both are tuples of the view's rank, bare when that is 1. Outside is what leaves this view,
+        or one that it is a view of. `bounds` is "zero" (outside reads give `other`,
+        outside stores are dropped), "assume" (you promise that nothing is outside) or
         "check" (raises OutOfBounds); None takes the kernel's. `mask` is a bool tile or scalar that
         broadcasts over the shape: where it is false nothing is read or written.
         """
@@ -245,7 +264,7 @@ class View(Staged):
         """The view whose element (i, ...) is this one's at `origin + step * i`; nothing is copied.
 
         `shape` may hold run-time scalars; a step, one or one per axis, is an int other than 0.
-        Parts outside of this view read 0 and are not written.
+        Parts outside of this view are outside for every access, as its `bounds` says.
         """
         session = current_session()
         view = session.value_of(self)
@@ -276,7 +295,7 @@ class View(Staged):
     def remap(self, index_map: IndexMap) -> View:
         """The view whose element d is this one's at `tn.index_map(...)` of d; nothing is copied.
 
-        Coordinates outside of this view read 0 and are not written.
+        Coordinates outside of this view are outside for every access, as its `bounds` says.
         """
         session = current_session()
         view = session.value_of(self)
@@ -331,8 +350,8 @@ class View(Staged):
         bounds: str | None,
         mask: object,
     ) -> ViewAccess:
-        mode = session.bounds if bounds is None else bounds
-        if mode not in BOUNDS:
+        mode: object = session.bounds if bounds is None else bounds
+        if not isinstance(mode, str) or mode not in BOUNDS:
             raise CaptureError(
                 f"bounds={mode!r} is no way to treat indices outside an array",
                 remedy='use "zero", "assume" or "check"',
@@ -383,17 +402,11 @@ class View(Staged):
             remedy=f"load a tile, as {self.name}[origin, shape], and use the tn functions",
         )
 
-    def _refuse_arithmetic(self, *_: object) -> Never:
-        raise CaptureError(
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
             f"the view {self.name} is used as a value",
             remedy=f"load a tile from it, as {self.name}[origin, shape]",
         )
-
-    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __matmul__ = __pow__ = (
-        _refuse_arithmetic
-    )
-    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = _refuse_arithmetic
-    __neg__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
     def __repr__(self) -> str:
         return f"View({self.name}, {self.dtype.name}, rank {self.rank})"

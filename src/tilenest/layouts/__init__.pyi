@@ -46,7 +46,7 @@ from tilenest.layouts.index_expr import (
 )
 from tilenest.layouts.index_range import Interval, Ranges, bounds, simplify
 from tilenest.layouts.index_text import parse_affine_map, parse_index_expr
-from tilenest.layouts.kinds import check_kind, tuple_of, whole_number
+from tilenest.layouts.kinds import MOST_PLACES, check_kind, tuple_of, whole_number
 from tilenest.layouts.layout_leaves import (
     BitLinear,
     Expressions,
@@ -95,6 +95,7 @@ from tilenest.layouts.relations import implies, is_empty, is_monotone, never_coi
 from tilenest.layouts.spaces import Axis, Constraint, IndexSet, Space
 
 __all__ = [
+    "MOST_PLACES",
     "Add",
     "AffineMap",
     "And",

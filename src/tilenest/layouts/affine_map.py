@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 from tilenest.errors import ShapeError
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
-from tilenest.layouts.kinds import check_kind
+from tilenest.layouts.kinds import MOST_PLACES, tuple_of, whole_number, whole_numbers
 from tilenest.records import record
+
+_set = object.__setattr__
 
 
 @record
@@ -24,8 +26,10 @@ class AffineMap:
     results: tuple[IndexExpr, ...]
 
     def __post_init__(self) -> None:
+        _set(self, "n_dims", _count(self.n_dims, "dimensions"))
+        _set(self, "n_syms", _count(self.n_syms, "symbols"))
+        _set(self, "results", tuple_of(self.results, IndexExpr, "the results"))
         for result in self.results:
-            check_kind(result, IndexExpr, "a result")
             if result.dim_mask >> self.n_dims or result.sym_mask >> self.n_syms:
                 raise ShapeError(
                     f"{result} needs over {self.n_dims} dimensions or {self.n_syms} symbols",
@@ -35,17 +39,17 @@ class AffineMap:
     @staticmethod
     def identity(n: int) -> AffineMap:
         """The map of n dimensions to themselves."""
-        return AffineMap(n, 0, tuple(DimRef(place) for place in range(n)))
+        return AffineMap(n, 0, tuple(map(DimRef, range(_count(n, "dimensions")))))
 
     @staticmethod
     def projection(n_dims: int, positions: Sequence[int]) -> AffineMap:
         """The map to the dimensions at these positions, in this order."""
-        return AffineMap(n_dims, 0, tuple(DimRef(place) for place in positions))
+        return AffineMap(n_dims, 0, tuple(map(DimRef, whole_numbers(positions, "positions"))))
 
     @staticmethod
     def constant(n_dims: int, values: Sequence[int]) -> AffineMap:
         """The map of every point to these integers."""
-        return AffineMap(n_dims, 0, tuple(Const(value) for value in values))
+        return AffineMap(n_dims, 0, tuple(map(Const, whole_numbers(values, "values"))))
 
     def evaluate(self, dims: Sequence[int], syms: Sequence[int] = ()) -> tuple[int, ...]:
         """The image of a point."""
@@ -95,3 +99,13 @@ class AffineMap:
         syms = ", ".join(f"s{place}" for place in range(self.n_syms))
         results = ", ".join(str(result) for result in self.results)
         return f"({dims}){f'[{syms}]' if syms else ''} -> ({results})"
+
+
+def _count(value: int, what: str) -> int:
+    """How many dimensions or symbols there are."""
+    count = whole_number(value, f"the number of {what}")
+    if not 0 <= count <= MOST_PLACES:
+        raise ShapeError(
+            f"a map has {count} {what}", remedy=f"use at least 0 and at most {MOST_PLACES}"
+        )
+    return count

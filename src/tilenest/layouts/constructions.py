@@ -80,9 +80,9 @@ def inverse(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> tuple[LayoutMap | Non
     by_parts = _inverse_of_parts(f, budget)
     if by_parts is not None:
         return by_parts, proven(STRUCTURE, "every part has its inverse")
-    sizes = f.domain.size, f.codomain.size
-    if f.symbols or any(size is None or size > budget for size in sizes):
-        return None, unknown("enumeration", f"{f.domain} or {f.codomain} has over {budget} points")
+    sizes, most = (f.domain.size, f.codomain.size), enumeration.points_within(budget, f.n_nodes)
+    if f.symbols or any(size is None or size > most for size in sizes):
+        return None, unknown("enumeration", f"{f.domain} or {f.codomain} has over {most} points")
     source = {f.apply(point): point for point in f.domain.points()}
     entries = tuple(source.get(place) for place in f.codomain.points())
     return FiniteTable(f.codomain, f.domain, entries), answer
@@ -192,6 +192,7 @@ def _refusal(f: LayoutMap, values: Values | None, budget: int) -> Answer | None:
     if missing:
         return unknown("enumeration", f"{', '.join(missing)} have no values")
     size = Space.box(*f.domain.shape(values or {})).size
-    if size is None or size > budget:
-        return unknown("enumeration", f"{f.domain} has over {budget} points")
+    most = enumeration.points_within(budget, f.n_nodes)
+    if size is None or size > most:
+        return unknown("enumeration", f"{f.domain} has over {most} points")
     return None

@@ -9,14 +9,15 @@ leg is the identity. Converse swaps the legs; composition pulls two spans back o
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import gcd, prod
 
 from tilenest.errors import ShapeError
+from tilenest.layouts.enumeration import points_within
 from tilenest.layouts.formula import Formula
 from tilenest.layouts.formula_algebra import Scope, merged_symbols
 from tilenest.layouts.index_expr import DimRef, IndexExpr
-from tilenest.layouts.kinds import check_kind, whole_numbers
+from tilenest.layouts.kinds import check_kind
 from tilenest.layouts.layout_leaves import Expressions, FiniteTable
 from tilenest.layouts.layout_map import Compose, Identity, LayoutMap, Point, Project, Values
 from tilenest.layouts.spaces import Axis, Constraint, IndexSet, Space
@@ -134,21 +135,11 @@ class LayoutCorr:
             if self.domain.holds(left, given) and self.codomain.holds(right, given):
                 yield left, right
 
-    def placements(
-        self, point: Sequence[int], values: Values | None = None, budget: int = DEFAULT_BUDGET
-    ) -> tuple[Point, ...]:
-        """The different places related to a point, in order; `placed` gives those of all points."""
-        if isinstance(self.left, Identity):
-            place = self.right.apply(point, values)
-            is_inside = place is not None and self.codomain.holds(place, values)
-            return (place,) if place is not None and is_inside else ()
-        return self.placed(values, budget).get(whole_numbers(point, "a point"), ())
-
     def placed(
         self, values: Values | None = None, budget: int = DEFAULT_BUDGET
     ) -> dict[Point, tuple[Point, ...]]:
         """The points that have a place, each with its different places in order."""
-        _check_budget(self.occurrences, values, budget)
+        _check_budget(self, values, budget)
         found: dict[Point, set[Point]] = defaultdict(set)
         for left, right in self.pairs(values):
             found[left].add(right)
@@ -167,11 +158,12 @@ class LayoutCorr:
         return f"span({self.left}, {self.right})"
 
 
-def _check_budget(space: Space, values: Values | None, budget: int) -> None:
-    size = _size(space, values)
-    if size > budget:
+def _check_budget(corr: LayoutCorr, values: Values | None, budget: int) -> None:
+    size = _size(corr.occurrences, values)
+    most = points_within(budget, corr.left.n_nodes + corr.right.n_nodes)
+    if size > most:
         raise ShapeError(
-            f"{space} has {size} occurrences, over the budget of {budget}",
+            f"{corr.occurrences} has {size} occurrences, over the budget of {most}",
             remedy="ask the layout questions, which can decide by formula, or raise the budget",
         )
 
@@ -234,7 +226,7 @@ def _enumerated_pullback(first: LayoutCorr, second: LayoutCorr, budget: int) -> 
             remedy="use legs that are one formula each, or known extents",
         )
     for corr in (first, second):
-        _check_budget(corr.occurrences, None, budget)
+        _check_budget(corr, None, budget)
     ends: dict[Point, list[Point]] = defaultdict(list)
     for middle, end in second.pairs():
         ends[middle].append(end)

@@ -12,8 +12,10 @@ from functools import partial
 from itertools import islice, product
 from typing import Protocol
 
+from tilenest.errors import ShapeError
 from tilenest.layouts.answers import Answer, Witness, proven, unknown
 from tilenest.layouts.engines import engines
+from tilenest.layouts.enumeration import points_within
 from tilenest.layouts.formula_algebra import Formulas
 from tilenest.layouts.layout_map import Point, Values
 from tilenest.layouts.spaces import IndexSet, Space
@@ -43,11 +45,13 @@ class Engine(Protocol):
 class Question:
     """One question, ready to be decided.
 
-    `spaces` are those whose points `enumerated` goes through, `symbols` all run-time numbers that
-    matter, and `is_broken` says whether the points of a witness break the claim.
+    `spaces` are those whose points `enumerated` goes through, each of which costs `n_nodes`;
+    `symbols` are all run-time numbers that matter, and `is_broken` says whether the points of a
+    witness break the claim.
     """
 
     spaces: tuple[Space, ...]
+    n_nodes: int
     symbols: tuple[str, ...]
     by_engine: Callable[[Engine], Answer | None]
     by_parts: Callable[[], Answer | None]
@@ -81,22 +85,31 @@ def all_of(*answers: Answer) -> Answer | None:
 
 def _attempts(question: Question, budget: int) -> Iterator[Callable[[], Answer | None]]:
     for engine in engines().in_order:
-        yield partial(question.by_engine, engine)
-    yield question.by_parts
+        yield partial(_asked, partial(question.by_engine, engine))
+    yield partial(_asked, question.by_parts)
     yield lambda: _tried(question, budget)
+
+
+def _asked(answer: Callable[[], Answer | None]) -> Answer | None:
+    try:
+        return answer()
+    except ShapeError:
+        # A number on the way leaves 64 bits, or a formula gets too large.
+        return None
 
 
 def _tried(question: Question, budget: int) -> Answer | None:
     """Every point where all extents are known, else some points that may disprove the claim."""
     if budget <= 0:
         return None
+    most = points_within(budget, question.n_nodes)
     if not question.symbols:
-        large = [s for s in question.spaces if s.size is None or s.size > budget]
+        large = [s for s in question.spaces if s.size is None or s.size > most]
         if large:
-            return unknown("enumeration", f"{large[0]} has over {budget} points")
+            return unknown("enumeration", f"{large[0]} has over {most} points")
         return question.enumerated({})
     for values in _trials(question.symbols):
-        if all(_is_small(space, values, budget) for space in question.spaces):
+        if all(_is_small(space, values, most) for space in question.spaces):
             answer = question.enumerated(values)
             if answer.is_disproven:
                 return answer
@@ -108,9 +121,9 @@ def _trials(symbols: tuple[str, ...]) -> Iterator[Values]:
         yield dict(zip(symbols, chosen, strict=True))
 
 
-def _is_small(space: Space, values: Values, budget: int) -> bool:
+def _is_small(space: Space, values: Values, most: int) -> bool:
     size = Space.box(*space.shape(values)).size
-    return size is not None and size <= min(budget, _MOST_POINTS_TRIED)
+    return size is not None and size <= min(most, _MOST_POINTS_TRIED)
 
 
 def _completed(question: Question, witness: Witness) -> Witness:

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.errors import ShapeError
+from tilenest.errors import CaptureError, ShapeError
+from tilenest.opaque import Opaque
 from tilenest.records import record
 
 
 @record(eq=False)
-class Dim:
+class Dim(Opaque):
     """One dimension, compared by identity; `position` counts from the right for plain ints."""
 
     label: str | None
@@ -25,6 +26,9 @@ class Dim:
     def __post_init__(self) -> None:
         if self.extent < 0:
             raise ShapeError(f"{self} has a negative extent", remedy="use an extent of at least 0")
+
+    def _misuse(self) -> CaptureError:
+        return CaptureError(f"{self} is used as a number", remedy="use its extent, as axis.extent")
 
     def __str__(self) -> str:
         if self.position is not None:

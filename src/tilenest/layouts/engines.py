@@ -20,17 +20,24 @@ class Engines:
     bits: ModuleType
     mixed: ModuleType
     isl: ModuleType
+    products: ModuleType
 
     @property
     def in_order(self) -> tuple[ModuleType, ...]:
-        return self.affine, self.bits, self.mixed, self.isl
+        return self.affine, self.bits, self.mixed, self.isl, self.products
 
 
 @cache
 def _import_engines() -> Engines:
-    from tilenest.layouts import affine_engine, bit_engine, isl_engine, mixed_engine
+    from tilenest.layouts import (
+        affine_engine,
+        bit_engine,
+        isl_engine,
+        mixed_engine,
+        product_engine,
+    )
 
-    return Engines(affine_engine, bit_engine, mixed_engine, isl_engine)
+    return Engines(affine_engine, bit_engine, mixed_engine, isl_engine, product_engine)
 
 
 engines = _import_engines

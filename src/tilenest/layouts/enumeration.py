@@ -2,7 +2,7 @@
 
 In: layout maps, and values for run-time extents. Out: answers about those values alone; the caller
 decides whether they speak for all values. Each loop ends at its first witness. How many points it
-may try is the caller's business as well.
+may try is the caller's business as well; `points_within` says how many a budget is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,15 @@ from tilenest.layouts.layout_map import LayoutMap, Point, Values
 from tilenest.layouts.spaces import IndexSet
 
 ENGINE = "enumeration"
+_FEW_NODES = 128
+
+
+def points_within(budget: int, n_nodes: int) -> int:
+    """How many points a budget lets try, each of which evaluates so many nodes of formulas.
+
+    A budget counts points of small formulas; one of a large formula counts as several.
+    """
+    return budget * _FEW_NODES // max(n_nodes, _FEW_NODES)
 
 
 def is_total(f: LayoutMap, on: IndexSet, values: Values) -> Answer:

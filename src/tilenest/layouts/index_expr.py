@@ -16,7 +16,7 @@ from math import gcd
 from typing import ClassVar, SupportsIndex
 
 from tilenest.errors import ShapeError
-from tilenest.layouts.kinds import MOST_OPERATIONS, small_position, too_deep, whole_number
+from tilenest.layouts.kinds import check_size, small_position, whole_number
 from tilenest.layouts.linear_form import LinearForm
 from tilenest.records import record
 
@@ -28,12 +28,13 @@ _set = object.__setattr__
 class IndexExpr:
     """The base of all nodes; holds what every node knows about itself from construction."""
 
-    __slots__ = ("depth", "digest", "dim_mask", "order", "sym_mask")
+    __slots__ = ("depth", "digest", "dim_mask", "order", "size", "sym_mask")
 
     # Nested tuples of ints: comparing two of them never calls back into Python code.
     order: tuple[object, ...]
     digest: int
     depth: int
+    size: int
     dim_mask: int
     sym_mask: int
 
@@ -97,17 +98,10 @@ class IndexExpr:
     def linear(self) -> LinearForm | None:
         """The formula as a plain sum, or None when a division or a product remains."""
         terms, constant = split_terms(self)
-        dims: list[tuple[int, int]] = []
-        syms: list[tuple[int, int]] = []
-        for unit, coefficient in terms.items():
-            match unit:
-                case DimRef(position):
-                    dims.append((position, coefficient))
-                case Sym(position):
-                    syms.append((position, coefficient))
-                case _:
-                    return None
-        return LinearForm(tuple(dims), tuple(syms), constant)
+        dims = tuple((unit.position, by) for unit, by in terms.items() if type(unit) is DimRef)
+        syms = tuple((unit.position, by) for unit, by in terms.items() if type(unit) is Sym)
+        is_sum = len(dims) + len(syms) == len(terms)
+        return LinearForm(dims, syms, constant) if is_sum else None
 
     def coefficient(self, dim: int) -> int | None:
         """The change of the value when dimension `dim` grows by 1, or None where it varies."""
@@ -177,13 +171,14 @@ class Add(IndexExpr):
 
     def __post_init__(self) -> None:
         operands = self.operands
-        dim_mask = sym_mask = depth = 0
+        dim_mask = sym_mask = depth = size = 0
         for operand in operands:
             dim_mask |= operand.dim_mask
             sym_mask |= operand.sym_mask
             depth = max(depth, operand.depth)
+            size += operand.size
         order = (6, *[operand.order for operand in operands])
-        _finish(self, order, hash((6, operands)), (dim_mask, sym_mask), depth + 1)
+        _finish(self, order, hash((6, operands)), (dim_mask, sym_mask), (depth + 1, size + 1))
 
     def __str__(self) -> str:
         first, *rest = self.operands
@@ -198,8 +193,8 @@ class _Binary(IndexExpr):
     def _finish_pair(self, rank: int, left: IndexExpr, right: IndexExpr) -> None:
         digest = hash((rank, left.digest, right.digest))
         masks = left.dim_mask | right.dim_mask, left.sym_mask | right.sym_mask
-        depth = max(left.depth, right.depth) + 1
-        _finish(self, (rank, left.order, right.order), digest, masks, depth)
+        extent = max(left.depth, right.depth) + 1, left.size + right.size + 1
+        _finish(self, (rank, left.order, right.order), digest, masks, extent)
 
 
 @record(eq=False)
@@ -345,11 +340,15 @@ def _substitute(expr: IndexExpr, dims: Sequence[IndexExpr], syms: Sequence[Index
 
 
 def _finish(
-    node: IndexExpr, order: tuple[object, ...], digest: int, masks: tuple[int, int], depth: int = 1
+    node: IndexExpr,
+    order: tuple[object, ...],
+    digest: int,
+    masks: tuple[int, int],
+    extent: tuple[int, int] = (1, 1),
 ) -> None:
-    if depth > MOST_OPERATIONS:
-        raise too_deep()
-    _set(node, "depth", depth)
+    check_size(*extent)
+    _set(node, "depth", extent[0])
+    _set(node, "size", extent[1])
     _set(node, "order", order)
     _set(node, "digest", digest)
     _set(node, "dim_mask", masks[0])
@@ -410,6 +409,7 @@ def _product(left: IndexExpr, right: IndexExpr) -> IndexExpr:
         return _scale(right, left.value)
     left_terms, left_constant = split_terms(left)
     right_terms, right_constant = split_terms(right)
+    check_size(1, len(left_terms) * len(right_terms))
     terms = {unit: value * left_constant for unit, value in right_terms.items()}
     for unit, value in left_terms.items():
         terms[unit] = terms.get(unit, 0) + value * right_constant

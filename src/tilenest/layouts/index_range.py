@@ -34,6 +34,11 @@ Ranges = Mapping[DimRef | Sym, Interval]
 
 def bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
     """An inclusive interval holding every value, or None when a needed range is missing."""
+    check_kind(ranges, Mapping, "the ranges")
+    return _bounds(expr, ranges)
+
+
+def _bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
     match expr:
         case Const(value):
             return value, value
@@ -42,26 +47,27 @@ def bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
         case Add(operands):
             low = high = 0
             for operand in operands:
-                part = bounds(operand, ranges)
+                part = _bounds(operand, ranges)
                 if part is None:
                     return None
                 low += part[0]
                 high += part[1]
             return low, high
         case Mul(left, right):
-            return _bounds_of_product(bounds(left, ranges), bounds(right, ranges))
+            return _bounds_of_product(_bounds(left, ranges), _bounds(right, ranges))
         case FloorDiv(dividend, divisor):
-            return _bounds_of_quotient(bounds(dividend, ranges), bounds(divisor, ranges))
+            return _bounds_of_quotient(_bounds(dividend, ranges), _bounds(divisor, ranges))
         case Mod(dividend, divisor):
-            return _bounds_of_remainder(bounds(dividend, ranges), bounds(divisor, ranges))
+            return _bounds_of_remainder(_bounds(dividend, ranges), _bounds(divisor, ranges))
         case BitExpr():
-            return _bounds_of_bits(expr, bounds(expr.left, ranges), bounds(expr.right, ranges))
+            return _bounds_of_bits(expr, _bounds(expr.left, ranges), _bounds(expr.right, ranges))
     check_kind(expr, IndexExpr, "what is bounded")
     raise AssertionError(f"unknown index expression {expr!r}")
 
 
 def simplify(expr: IndexExpr, ranges: Ranges) -> IndexExpr:
     """An expression of equal value wherever the leaves lie in their ranges."""
+    check_kind(ranges, Mapping, "the ranges")
     return _simplify(expr, ranges, {})
 
 
@@ -211,6 +217,6 @@ def _bounds_of_bits(
         return min(left[0] * farthest, 0), max(left[1] * farthest, 0)
     if isinstance(expr, And) and (left[0] >= 0 or right[0] >= 0):
         return 0, min(part[1] for part in (left, right) if part[0] >= 0)
-    bits = max(end.bit_length() for end in (*left, *right))
+    bits = max((end if end >= 0 else ~end).bit_length() for end in (*left, *right))
     is_positive = left[0] >= 0 and right[0] >= 0
     return 0 if is_positive else -(1 << bits), (1 << bits) - 1

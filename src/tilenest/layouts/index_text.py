@@ -2,35 +2,55 @@
 
 In: what `str` of an expression or a map prints, or the same written by hand with Python's
 operators and precedence, such as `d0*6 + (d2 ^ s0)` and `(d0, d1)[s0] -> (d0 + s0, d1)`. Out: the
-canonical expression or map. Anything else is a ParseError naming the column, and so is a text whose
-canonical form would be far larger than any program needs.
+canonical expression or map. Anything else is a ParseError naming the column. Every expression that
+can be built can be read: its own limits, a ShapeError, are the only ones. Operators wait in a list,
+so that brackets may nest as deep as the text is long.
 """
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from tilenest.errors import ParseError
 from tilenest.layouts.affine_map import AffineMap
 from tilenest.layouts.index_bits import bit_and, shift_left, shift_right, xor
-from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym, split_terms
-from tilenest.layouts.kinds import check_kind
+from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
+from tilenest.layouts.kinds import MOST_NODES, MOST_PLACES, check_kind
 
 _Item = TypeVar("_Item")
 _TOKEN = re.compile(r"\s*(->|//|<<|>>|[ds]?[0-9]+|\S)")
-_BITWISE: tuple[dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]], ...] = (
-    {"^": xor},
-    {"&": bit_and},
-    {"<<": shift_left, ">>": shift_right},
-)
-_MOST_TOKENS = 1000
+_LEVELS: Mapping[str, int] = {
+    "(": 0,
+    "^": 1,
+    "&": 2,
+    "<<": 3,
+    ">>": 3,
+    "+": 4,
+    "-": 4,
+    "*": 5,
+    "//": 5,
+    "%": 5,
+    "negative": 6,
+}
+"""Python's precedence, loosest first; a bracket binds nothing before it closes."""
+_OPERATIONS: Mapping[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
+    "^": xor,
+    "&": bit_and,
+    "<<": shift_left,
+    ">>": shift_right,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": operator.floordiv,
+    "%": operator.mod,
+}
+_MOST_TOKENS = 4 * MOST_NODES
+"""Of one formula: an operator and two brackets around each node, and some to spare."""
 _MOST_DIGITS = 20
-_MOST_NAMES = 1000
-_MOST_NESTED = 60
-_MOST_PRODUCTS = 60
-_MOST_TERMS = 1000
+_MOST_SHOWN = 200
 _REMEDY = "write a sum such as d0*6 + d2 + s0, or a map such as (d0, d1)[s0] -> (d0 + s0, d1)"
 
 
@@ -64,10 +84,6 @@ class _Reader:
         self.text = text
         self.tokens = [(match[1], match.start(1)) for match in _TOKEN.finditer(text)]
         self.place = 0
-        self.depth = 0
-        self.products = 0
-        if len(self.tokens) > _MOST_TOKENS:
-            raise ParseError(f"an index text has at most {_MOST_TOKENS} tokens", _REMEDY)
 
     def peek(self) -> str:
         return self.tokens[self.place][0] if self.place < len(self.tokens) else ""
@@ -89,7 +105,9 @@ class _Reader:
     def error(self, wanted: str) -> ParseError:
         is_past = self.place >= len(self.tokens)
         column = len(self.text) if is_past else self.tokens[self.place][1]
-        return ParseError(f'expected {wanted} at column {column + 1} of "{self.text}"', _REMEDY)
+        is_long = len(self.text) > _MOST_SHOWN
+        shown = f"{self.text[:_MOST_SHOWN]}..." if is_long else self.text
+        return ParseError(f'expected {wanted} at column {column + 1} of "{shown}"', _REMEDY)
 
     def items(self, opening: str, item: Callable[[], _Item], closing: str) -> list[_Item]:
         self.expect(opening)
@@ -112,52 +130,51 @@ class _Reader:
         self.items(opening, name, closing)
         return count
 
-    def formula(self, level: int = 0) -> IndexExpr:
-        """A chain of the operators of one level of Python's precedence, loosest first."""
-        if level == len(_BITWISE):
-            return self.sum()
-        result = self.formula(level + 1)
-        while self.peek() in _BITWISE[level]:
-            operator = self.take()
-            right = self.formula(level + 1)
-            self.limit_growth(operator)
-            result = _BITWISE[level][operator](result, right)
-        return result
+    def formula(self) -> IndexExpr:
+        """Operands and operators, up to what cannot go on with them."""
+        start = self.place
+        operands: list[IndexExpr] = []
+        waiting: list[str] = []
+        n_open = 0
+        while not operands or self.peek() in _OPERATIONS:
+            if operands:
+                _join(operands, waiting, _LEVELS[self.peek()])
+                waiting.append(self.take())
+            n_open += self.prefixes(waiting)
+            operands.append(self.leaf(waiting))
+            while n_open and self.peek() == ")":
+                _join(operands, waiting, 1)
+                waiting.pop()
+                self.take()
+                n_open -= 1
+            if self.place - start > _MOST_TOKENS:
+                raise self.error("a shorter formula")
+        if n_open:
+            raise self.error('")"')
+        _join(operands, waiting, 1)
+        return operands[0]
 
-    def sum(self) -> IndexExpr:
-        total = self.product()
-        while self.peek() in ("+", "-"):
-            total = total + self.product() if self.take() == "+" else total - self.product()
-        return total
+    def prefixes(self, waiting: list[str]) -> int:
+        """Read signs and opening brackets; returns how many brackets."""
+        n_open = 0
+        while self.peek() in ("-", "("):
+            token = self.take()
+            waiting.append("(" if token == "(" else "negative")
+            n_open += token == "("
+        return n_open
 
-    def product(self) -> IndexExpr:
-        result = self.factor()
-        while self.peek() in ("*", "//", "%"):
-            operator = self.take()
-            factor = self.factor()
-            if operator != "*" or type(factor) is not Const:
-                self.limit_growth(
-                    operator, len(split_terms(result)[0]) * len(split_terms(factor)[0])
-                )
-            if operator == "*":
-                result = result * factor
-            else:
-                result = result // factor if operator == "//" else result % factor
-        return result
-
-    def limit_growth(self, operator: str, terms: int = 0) -> None:
-        """Products of sums expand, and all but products with constants and `^` nest."""
-        self.products += operator != "^"
-        if terms > _MOST_TERMS or self.products > _MOST_PRODUCTS:
-            raise self.error("a smaller formula")
-
-    def factor(self) -> IndexExpr:
-        self.depth += 1
-        if self.depth > _MOST_NESTED:
-            raise self.error(f"at most {_MOST_NESTED} nested parts")
-        result = self.atom()
-        self.depth -= 1
-        return result
+    def leaf(self, waiting: list[str]) -> IndexExpr:
+        token = self.peek()
+        if _is_number(token):
+            # The most negative constant only fits with its sign.
+            if waiting and waiting[-1] == "negative":
+                waiting.pop()
+                return Const(-self.number(token, 1 << 63))
+            return Const(self.number(token, (1 << 63) - 1))
+        if _is_number(token[1:]):
+            position = self.number(token[1:], MOST_PLACES - 1)
+            return DimRef(position) if token[0] == "d" else Sym(position)
+        raise self.error("a dimension, symbol, integer or parenthesis")
 
     def number(self, digits: str, most: int) -> int:
         if len(digits) > _MOST_DIGITS or int(digits) > most:
@@ -165,25 +182,16 @@ class _Reader:
         self.take()
         return int(digits)
 
-    def atom(self) -> IndexExpr:
-        token = self.peek()
-        if token == "-":
-            self.take()
-            # The most negative constant only fits with its sign.
-            if _is_number(self.peek()):
-                return Const(-self.number(self.peek(), 1 << 63))
-            return -self.factor()
-        if token == "(":
-            self.take()
-            inner = self.formula()
-            self.expect(")")
-            return inner
-        if _is_number(token[-1:]):
-            if _is_number(token):
-                return Const(self.number(token, (1 << 63) - 1))
-            position = self.number(token[1:], _MOST_NAMES)
-            return DimRef(position) if token[0] == "d" else Sym(position)
-        raise self.error("a dimension, symbol, integer or parenthesis")
+
+def _join(operands: list[IndexExpr], waiting: list[str], level: int) -> None:
+    """Apply the operators that bind at least as tightly as a level, the latest first."""
+    while waiting and _LEVELS[waiting[-1]] >= level:
+        sign = waiting.pop()
+        last = operands.pop()
+        if sign == "negative":
+            operands.append(-last)
+        else:
+            operands.append(_OPERATIONS[sign](operands.pop(), last))
 
 
 def _is_number(token: str) -> bool:

@@ -21,6 +21,7 @@ from tilenest.layouts.isl_sets import (
     ascending_pairs,
     isl_box,
     isl_map,
+    isl_range,
     isl_set,
     kinds,
     not_ascending_pairs,
@@ -102,7 +103,7 @@ def covers(formulas: Formulas, wanted: IndexSet) -> Answer | None:
     """Whether every point of a set of places is a value."""
 
     def violations() -> IslSet:
-        return isl_set(wanted).subtract(isl_map(formulas).range())
+        return isl_set(wanted).subtract(isl_range(formulas))
 
     def judge(point: tuple[int, ...], values: Values) -> Answer:
         return missed_at(ENGINE, wanted, point, values, "a place that no point reaches")
@@ -180,7 +181,7 @@ def implies(inner: IndexSet, outer: IndexSet) -> Answer | None:
 def image(formulas: Formulas) -> tuple[Answer, Sets] | None:
     """The points of the codomain that are values, as a union of sets."""
     names = _symbols(_spaces(formulas))
-    return _built(lambda: _index_sets(isl_map(formulas).range(), formulas[0].codomain, names))
+    return _built(lambda: _index_sets(isl_range(formulas), formulas[0].codomain, names))
 
 
 def inverse(formulas: Formulas) -> tuple[Answer, Formulas] | None:

@@ -3,16 +3,20 @@
 In: formulas and index sets. Out: isl maps and sets, each translated once a thread, and witnesses
 out of isl sets. A context of isl belongs to one thread, so each thread has its own with its own
 translations; every question starts with a fresh budget of isl's steps and ends when it is spent.
+A step costs what its rows are long: the more coordinates and the longer numbers, the fewer steps.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from tilenest.layouts.formula import Formula
+from tilenest.layouts.formula_algebra import operands_of
+from tilenest.layouts.index_expr import Const, IndexExpr
 from tilenest.layouts.isl_text import NotQuasiAffineError, map_text, parameter, set_text
 from tilenest.layouts.spaces import MOST_EXTENT, IndexSet, Space
 
@@ -22,6 +26,10 @@ IslMap = Any
 ResultT = TypeVar("ResultT")
 
 _MOST_STEPS = 100_000
+# isl does some work that it counts no steps for, which explodes with the number of coordinates.
+_MOST_COORDINATES = 24
+_MOST_ELIMINATED = 6
+_WORD, _SHORT = 24, 8
 _MOST_TRANSLATIONS = 512
 _SMALL = 64
 
@@ -37,6 +45,7 @@ class _Translator:
         self.isl = _import_islpy()
         self.context = self.isl.Context()
         self.known: OrderedDict[Formula | IndexSet, Any] = OrderedDict()
+        self.weight = 1
 
     def translated(self, source: Formula | IndexSet) -> Any:
         if source in self.known:
@@ -48,9 +57,18 @@ class _Translator:
         result = self.known[source]
         if result is None:
             raise NotQuasiAffineError
+        self.weight = max(self.weight, _weight(source))
+        self.allow(_MOST_STEPS // self.weight)
         return result
 
+    def allow(self, steps: int) -> None:
+        """Lets isl take so many steps from here on; 0 for any number."""
+        self.context.reset_operations()
+        self.context.set_max_operations(steps)
+
     def _translate(self, source: Formula | IndexSet) -> Any:
+        """Reading takes many steps, all of them cheap, which are not the question's."""
+        self.allow(_MOST_STEPS)
         try:
             if isinstance(source, Formula):
                 return self.isl.Map.read_from_str(self.context, map_text(source))
@@ -72,14 +90,44 @@ def _translator() -> _Translator:
 def within_budget(question: Callable[[], ResultT]) -> ResultT:
     """The answer to a question, or BudgetError when it takes isl too long."""
     translator = _translator()
-    translator.context.reset_operations()
-    translator.context.set_max_operations(_MOST_STEPS)
+    translator.weight = 1
+    translator.allow(_MOST_STEPS)
     try:
         return question()
     except translator.isl.Error as error:
-        raise BudgetError(f"isl gave up within {_MOST_STEPS} steps") from error
+        raise BudgetError(f"isl gave up within {_MOST_STEPS // translator.weight} steps") from error
     finally:
-        translator.context.set_max_operations(0)
+        translator.allow(0)
+
+
+def _weight(source: Formula | IndexSet) -> int:
+    """How many times as long a step takes as for one coordinate and short numbers."""
+    if isinstance(source, Formula):
+        rank, exprs = source.domain.space.rank, source.results
+    else:
+        rank = source.space.rank
+        exprs = tuple(constraint.expression for constraint in source.constraints)
+    numbers = _numbers(exprs)
+    if _are_digits(numbers):
+        return 1
+    # Points of maps are asked about in pairs.
+    if rank * (2 if isinstance(source, Formula) else 1) > _MOST_COORDINATES:
+        raise BudgetError(f"isl is asked about at most {_MOST_COORDINATES} coordinates")
+    return max(rank, 1) * (max(numbers, default=0).bit_length() // _WORD + 1)
+
+
+def _numbers(exprs: Iterable[IndexExpr]) -> set[int]:
+    """The sizes of all numbers but 0 in formulas."""
+    found: set[int] = set()
+    for expr in exprs:
+        found |= {abs(expr.value)} if isinstance(expr, Const) else _numbers(operands_of(expr))
+    return found - {0}
+
+
+def _are_digits(numbers: Iterable[int]) -> bool:
+    """Whether each number is a multiple of the one before, as strides of digits are; isl solves
+    such formulas one coordinate after the other."""
+    return all(large % small == 0 for small, large in pairwise(sorted(numbers)))
 
 
 def kinds() -> Any:
@@ -93,6 +141,17 @@ def isl_map(formulas: Sequence[Formula]) -> IslMap:
     for formula in formulas[1:]:
         result = result.union(_translator().translated(formula))
     return result
+
+
+def isl_range(formulas: Sequence[Formula]) -> IslSet:
+    """The values of a map, unless many coordinates have to be eliminated with long strides that do
+    not divide each other."""
+    for formula in formulas:
+        numbers = _numbers(formula.results)
+        is_easy = _are_digits(numbers) or max(numbers).bit_length() <= _SHORT
+        if formula.domain.space.rank > _MOST_ELIMINATED and not is_easy:
+            raise BudgetError(f"isl eliminates at most {_MOST_ELIMINATED} coordinates")
+    return isl_map(formulas).range()
 
 
 def isl_set(index_set: IndexSet) -> IslSet:
@@ -115,6 +174,26 @@ def not_ascending_pairs(points: IslSet) -> IslMap:
     return _translator().isl.Map.lex_ge(points.get_space())
 
 
+def least_values(
+    names: Sequence[str], conditions: Sequence[str], forms: Sequence[str]
+) -> list[int | None] | None:
+    """The least values that linear forms have where integers of these names meet conditions, None
+    for one without a least; None in place of all where no integers meet them."""
+    translator = _translator()
+    point = f"[{', '.join(names)}]"
+    text = f"{{ {point} : {' and '.join(conditions) or 'true'} }}"
+    points = translator.isl.Set.read_from_str(translator.context, text)
+    if points.is_empty():
+        return None
+    aims = [
+        translator.isl.Aff.read_from_str(translator.context, f"{{ {point} -> [{form}] }}")
+        for form in forms
+    ]
+    leasts = [points.min_val(aim) for aim in aims]
+    translator.allow(0)
+    return [int(least.to_python()) if least.is_int() else None for least in leasts]
+
+
 def sample(
     violations: IslSet, names: Sequence[str], extents: Container[str]
 ) -> tuple[tuple[int, ...], dict[str, int]] | None:
@@ -133,6 +212,8 @@ def sample(
             if violations.is_empty():
                 return None
     point = violations.sample_point()
+    # What is left is to read it: a number that isl has no steps left to write would be no number.
+    _translator().allow(0)
     kind = kinds()
     rank = violations.dim(kind.set)
     place = {point.get_space().get_dim_name(kind.param, at): at for at in range(len(names))}

@@ -14,12 +14,15 @@ from typing import Any
 
 from tilenest.errors import ArgumentTypeError, ShapeError
 
-MOST_OPERATIONS = 200
+MOST_OPERATIONS = 100
+MOST_NODES = 1000
+"""How deep and how large a formula may be: walks over it are calls inside calls, and its text is
+read again by whoever reads the module."""
+MOST_PLACES = 1 << 12
 MOST_NESTED = 100
 """How deep maps may stand inside one another; each is worked on by a call inside a call."""
 _MOST_SHOWN = 60
 _MOST_BITS = 1024
-_MOST_PLACES = 1 << 12
 
 
 def whole_number(value: Any, what: str) -> int:
@@ -72,20 +75,25 @@ def check_kind(value: object, kind: type | UnionType, what: str) -> None:
 def small_position(value: Any) -> int:
     """The position of a coordinate or symbol, which is a bit in the masks of formulas."""
     place = whole_number(value, "a position")
-    if not 0 <= place < _MOST_PLACES:
+    if not 0 <= place < MOST_PLACES:
         raise ShapeError(
             f"{place} is no position of a coordinate or symbol",
-            remedy=f"use positions from 0 to {_MOST_PLACES - 1}",
+            remedy=f"use positions from 0 to {MOST_PLACES - 1}",
         )
     return place
 
 
-def too_deep() -> ShapeError:
-    """For a formula that no walk over it could follow."""
-    return ShapeError(
-        f"an index formula has over {MOST_OPERATIONS} operations inside one another",
-        remedy="keep a part of it in a variable of the program",
-    )
+def check_size(depth: int, nodes: int) -> None:
+    """Refuse a formula that walks over it, or readers of its text, could not follow."""
+    if depth > MOST_OPERATIONS or nodes > MOST_NODES:
+        reason = (
+            f"has over {MOST_OPERATIONS} operations inside one another"
+            if depth > MOST_OPERATIONS
+            else f"has over {MOST_NODES} operations, names and numbers"
+        )
+        raise ShapeError(
+            f"an index formula {reason}", remedy="keep a part of it in a variable of the program"
+        )
 
 
 def _check_length(number: int, what: str) -> None:

@@ -219,6 +219,10 @@ class Expressions(LayoutMap):
     def symbols(self) -> tuple[str, ...]:
         return merged_symbols(self.domain.symbols, self.codomain.symbols, self.extra)
 
+    @property
+    def n_nodes(self) -> int:
+        return sum(result.size for result in self.results)
+
     def value(self, point: Point, values: Values) -> Point:
         uses_symbols = any(result.sym_mask for result in self.results)
         symbols = values_of(self.symbols, values) if uses_symbols else ()

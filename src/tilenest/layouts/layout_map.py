@@ -36,7 +36,7 @@ _set = object.__setattr__
 class LayoutMap:
     """A partial function from the points of `domain` to points of `codomain`."""
 
-    __slots__ = ("_nesting",)
+    __slots__ = ("_n_nodes", "_nesting")
 
     @property
     def domain(self) -> Space:
@@ -50,6 +50,11 @@ class LayoutMap:
     def symbols(self) -> tuple[str, ...]:
         """The names of the run-time numbers the map depends on, sorted."""
         return merged_symbols(self.domain.symbols, self.codomain.symbols)
+
+    @property
+    def n_nodes(self) -> int:
+        """How much work the value at a point is: the nodes of the formulas on the way."""
+        return getattr(self, "_n_nodes", 1)
 
     def apply(self, point: Sequence[int], values: Values | None = None) -> Point | None:
         """Where a point goes, in unbounded integers on the way; None where undefined."""
@@ -278,6 +283,7 @@ class Piecewise(LayoutMap):
                     remedy="give every map of a choice the same codomain",
                 )
         _nest(self, *(chosen_map for _, chosen_map in pieces))
+        _set(self, "_n_nodes", self.n_nodes + sum(index_set.n_nodes for index_set, _ in pieces))
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -320,7 +326,7 @@ def _selection(domain: Space, codomain: Space, places: Sequence[int]) -> Formula
 
 
 def _nest(layout: LayoutMap, *parts: LayoutMap) -> None:
-    """Note how deep maps stand inside a map, up to a limit."""
+    """Note how deep maps stand inside a map, up to a limit, and how much work they are."""
     nesting = 1 + max((getattr(part, "_nesting", 0) for part in parts), default=0)
     if nesting > MOST_NESTED:
         raise ShapeError(
@@ -328,6 +334,7 @@ def _nest(layout: LayoutMap, *parts: LayoutMap) -> None:
             remedy="normalise the map on the way, or join its parts in pairs",
         )
     _set(layout, "_nesting", nesting)
+    _set(layout, "_n_nodes", sum(part.n_nodes for part in parts))
 
 
 def check_spaces(layout: LayoutMap) -> None:

@@ -1,16 +1,18 @@
 """Proofs about maps that mix strides, bits and run-time extents, part by part.
 
-In: one formula. Out: PROVEN, or None. A result `M*a + b` whose rest b surely lies in a window of
-length M tells a and b apart, where M is a number or the extent that bounds b: so results split into
-digits, and each digit is judged by what suits it. Coordinates become known one after another: one
-whose step outruns all that is unknown beside it, then those whose bits the digits tell once the
-known ones are taken away. A map that hits no place twice and has as many points as places hits all.
+In: one formula. Out: answers, None where nothing tells. A result `M*a + b` whose rest b surely lies
+in a window of length M tells a and b apart, where M is a number or the extent that bounds b: so
+results split into digits, and each digit is judged by what suits it. Coordinates become known one
+after another: one whose step outruns all that is unknown beside it, then those whose bits the
+digits tell once the known ones are taken away. Sums of strides that stay are searched. A map that
+hits no place twice and has as many points as places hits all.
 """
 
 from __future__ import annotations
 
 from math import prod
 
+from tilenest.layouts.affine_engine import sum_map
 from tilenest.layouts.answers import Answer, proven
 from tilenest.layouts.bit_form import BitForm, Packing, bit_form
 from tilenest.layouts.bit_matrix import Elimination
@@ -18,7 +20,8 @@ from tilenest.layouts.formula_algebra import Formulas, Scope
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Mul, Sym, join_terms, split_terms
 from tilenest.layouts.index_range import Interval, Ranges, bounds, simplify
 from tilenest.layouts.spaces import MOST_EXTENT, IndexSet, Space
-from tilenest.layouts.witnesses import INT64
+from tilenest.layouts.stride_search import meeting_points
+from tilenest.layouts.witnesses import INT64, at_rest, collision_at
 from tilenest.records import record
 
 ENGINE = "mixed"
@@ -47,7 +50,7 @@ def is_bounded(formulas: Formulas) -> Answer | None:
 
 
 def is_injective(formulas: Formulas) -> Answer | None:
-    """Whether the digits tell every coordinate."""
+    """Whether the digits tell every coordinate, or sums of strides no two points."""
     found = _only(formulas)
     if found is None:
         return None
@@ -56,9 +59,20 @@ def is_injective(formulas: Formulas) -> Answer | None:
     while unknown:
         told = found.told_by_steps(digits, unknown) or found.told_by_bits(digits, unknown)
         if not told:
-            return None
+            return _by_search(formulas)
         unknown -= told
     return proven(ENGINE, f"{len(digits)} digits tell every coordinate")
+
+
+def _by_search(formulas: Formulas) -> Answer | None:
+    """Whether two points of a map of sums meet, if a short search tells."""
+    sums = sum_map(formulas[0])
+    if sums is None:
+        return None
+    found = meeting_points(sums)
+    if found.pair is not None:
+        return collision_at(ENGINE, formulas, found.pair, at_rest(formulas), "two points that meet")
+    return proven(ENGINE, "no two points meet") if found.is_whole else None
 
 
 def is_surjective(formulas: Formulas) -> Answer | None:
@@ -66,7 +80,7 @@ def is_surjective(formulas: Formulas) -> Answer | None:
     if not are_same_size(formulas[0].domain.space, formulas[0].codomain):
         return None
     facts = is_injective(formulas), is_bounded(formulas), is_total(formulas)
-    if any(fact is None for fact in facts):
+    if any(fact is None or not fact.is_proven for fact in facts):
         return None
     return proven(ENGINE, "no place is hit twice, and there are as many points as places")
 

@@ -54,6 +54,7 @@ def is_total(f: LayoutMap, on: IndexSet | None = None, budget: int = DEFAULT_BUD
 
     question = Question(
         (f.domain,),
+        f.n_nodes + points.n_nodes,
         _names(f.symbols, points.symbols),
         lambda engine: None if formulas is None else engine.is_total(formulas),
         by_parts,
@@ -83,6 +84,7 @@ def is_bounded(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
 
     question = Question(
         (f.domain,),
+        f.n_nodes,
         f.symbols,
         lambda engine: None if formulas is None else engine.is_bounded(formulas),
         by_parts,
@@ -99,6 +101,7 @@ def is_injective(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
         return proven(STRUCTURE, "no two points can meet")
     formulas = f.formulas()
     # More points than places: two of the first points meet, if their values are places.
+    most = enumeration.points_within(budget, f.n_nodes)
     room = f.codomain.size
     few = None if room is None else Space.box(min(room + 1, MOST_EXTENT))
     is_crowded = room is not None and f.domain.size is not None and f.domain.size > room
@@ -116,10 +119,11 @@ def is_injective(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
 
     question = Question(
         (f.domain,) if few is None or not is_crowded else (few,),
+        f.n_nodes,
         f.symbols,
         lambda engine: None if formulas is None else engine.is_injective(formulas),
         by_parts,
-        lambda values: enumeration.is_injective(f, values, budget),
+        lambda values: enumeration.is_injective(f, values, most),
         is_broken,
     )
     return decide(question, budget)
@@ -141,6 +145,7 @@ def is_surjective(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
 
     question = Question(
         (f.domain,),
+        f.n_nodes,
         f.symbols,
         lambda engine: None if formulas is None else engine.is_surjective(formulas),
         by_parts,
@@ -163,6 +168,7 @@ def covers(f: LayoutMap, wanted: IndexSet, budget: int = DEFAULT_BUDGET) -> Answ
     formulas = f.formulas()
     question = Question(
         (f.domain, f.codomain),
+        f.n_nodes + wanted.n_nodes,
         _names(f.symbols, wanted.symbols),
         lambda engine: None if formulas is None else engine.covers(formulas, wanted),
         lambda: None,
@@ -186,6 +192,7 @@ def image_contains(f: LayoutMap, place: Point, budget: int = DEFAULT_BUDGET) -> 
     wanted = point_set(f.codomain, place)
     question = Question(
         (f.domain,),
+        f.n_nodes,
         f.symbols,
         lambda engine: None if formulas is None else engine.covers(formulas, wanted),
         lambda: None,
@@ -206,6 +213,7 @@ def equal(f: LayoutMap, g: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
     pair = f.formulas(), g.formulas()
     question = Question(
         (f.domain,),
+        f.n_nodes + g.n_nodes,
         _names(f.symbols, g.symbols),
         lambda engine: (
             None if pair[0] is None or pair[1] is None else engine.equal(pair[0], pair[1])
@@ -234,6 +242,7 @@ def are_disjoint(f: LayoutMap, g: LayoutMap, budget: int = DEFAULT_BUDGET) -> An
 
     question = Question(
         (f.domain, g.domain),
+        f.n_nodes + g.n_nodes,
         _names(f.symbols, g.symbols),
         lambda engine: (
             None if pair[0] is None or pair[1] is None else engine.are_disjoint(pair[0], pair[1])

@@ -45,6 +45,7 @@ def is_monotone(f: LayoutMap, budget: int = DEFAULT_BUDGET) -> Answer:
     return decide(
         Question(
             (f.domain,),
+            f.n_nodes,
             f.symbols,
             lambda _: None,
             lambda: None if formulas is None else engines().isl.is_monotone(formulas),
@@ -73,6 +74,7 @@ def implies(inner: IndexSet, outer: IndexSet, budget: int = DEFAULT_BUDGET) -> A
     return decide(
         Question(
             (inner.space,),
+            inner.n_nodes + outer.n_nodes,
             tuple(sorted({*inner.symbols, *outer.symbols})),
             lambda _: None,
             lambda: engines().isl.implies(inner, outer),
@@ -112,6 +114,7 @@ def never_coincide(
     return decide(
         Question(
             (pairs.space,),
+            f.n_nodes + g.n_nodes + pairs.n_nodes,
             tuple(sorted({*f.symbols, *g.symbols, *pairs.symbols})),
             lambda _: None,
             lambda: (

@@ -181,6 +181,11 @@ class IndexSet:
     def symbols(self) -> tuple[str, ...]:
         return tuple(sorted({*self.space.symbols, *self.extra}))
 
+    @property
+    def n_nodes(self) -> int:
+        """How much work it is to try a point: the nodes of the constraints."""
+        return sum(constraint.expression.size for constraint in self.constraints)
+
     def holds(self, point: Sequence[int], values: Mapping[str, int] | None = None) -> bool:
         """Whether a point belongs to the set."""
         given = {} if values is None else values

@@ -15,24 +15,26 @@ Value = tn.Tile | tn.Scalar
 
 
 def relu(x: Value) -> Value:
-    """max(x, 0), of any number; NaN stays NaN."""
+    """max(x, 0), of any number; NaN stays NaN. DTypeError for bools."""
     return tn.maximum(x, 0)
 
 
 def gelu(x: Value) -> Value:
-    """x times the normal distribution's integral up to x, by the error function."""
+    """x times the normal distribution's integral up to x, by the error function. Of floats, else a
+    DTypeError."""
     wide = _widened(x, "gelu")
     return (0.5 * wide * (1 + tn.erf(wide * math.sqrt(0.5)))).cast(x.dtype)
 
 
 def silu(x: Value) -> Value:
-    """x / (1 + exp(-x))."""
+    """x / (1 + exp(-x)), of floats, else a DTypeError."""
     wide = _widened(x, "silu")
     return (wide / (1 + tn.exp(-wide))).cast(x.dtype)
 
 
 def swiglu(gate: Value, up: Value) -> Value:
-    """silu(gate) * up, where gate and up join and have one dtype."""
+    """silu(gate) * up, where gate and up join (ShapeError) and are floats of one dtype
+    (DTypeError)."""
     gate, up = tn.as_element(gate, "swiglu"), tn.as_element(up, "swiglu")
     if gate.dtype is not up.dtype:
         raise DTypeError(f"tn.swiglu gets {gate.dtype} and {up.dtype}", remedy="cast one of them")

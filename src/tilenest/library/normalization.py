@@ -20,7 +20,7 @@ def softmax(x: tn.Tile, axis: object, mask: Value | None = None) -> Value:
 
     Where the bool `mask` is false the result is 0 and the element takes no part; a row that is
     masked everywhere is 0, and a row of -inf without a mask is NaN. An empty axis gives an empty
-    tile.
+    tile. DTypeError where x is not of floats or the mask not of bools.
     """
     wide = _widened(x, "softmax")
     if mask is None:
@@ -43,7 +43,7 @@ def layer_norm(
     """(x - mean) / sqrt(variance + eps) along `axis`, times `weight`, plus `bias`.
 
     The variance is the mean of squared differences. `weight` and `bias` join with x and may have
-    any float dtype.
+    any float dtype. DTypeError where x is not of floats, ShapeError for an axis that it lacks.
     """
     wide = _widened(x, "layer_norm")
     centred = wide - mean(wide, axis)
@@ -53,7 +53,10 @@ def layer_norm(
 
 
 def rms_norm(x: tn.Tile, axis: object, weight: Value | None = None, eps: float = 1e-6) -> Value:
-    """x / sqrt(mean(x * x) + eps) along `axis`, times `weight`, which may have any float dtype."""
+    """x / sqrt(mean(x * x) + eps) along `axis`, times `weight`, which may have any float dtype.
+
+    DTypeError where x is not of floats, ShapeError for an axis that it lacks.
+    """
     wide = _widened(x, "rms_norm")
     scaled = wide * tn.rsqrt(_mean_square(wide, axis) + eps)
     return _transformed(scaled, weight, None).cast(x.dtype)

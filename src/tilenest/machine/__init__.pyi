@@ -15,10 +15,8 @@ from tilenest.machine.scopes import (
     CPU_SCOPES,
     DEVICE,
     LANGUAGE_SCOPES,
-    NESTS,
     OPEN_SCOPE,
     WORKER,
-    preferred_scopes,
 )
 from tilenest.machine.selection import AtomSite, Clause, Refusal, Selection, failing, select
 from tilenest.machine.target import MemoryNeed, Target
@@ -33,7 +31,6 @@ __all__ = [
     "DEVICE",
     "LANE_REDUCTIONS",
     "LANGUAGE_SCOPES",
-    "NESTS",
     "OPEN_SCOPE",
     "PRINT",
     "TRANSPOSE_LANES",
@@ -57,7 +54,6 @@ __all__ = [
     "failing",
     "host_machine",
     "lanes_feature",
-    "preferred_scopes",
     "read_cache_sizes",
     "select",
 ]

@@ -8,10 +8,11 @@ needs. Maps go from iteration coordinates to the coordinates of an operand: (reg
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from tilenest.errors import InternalError
-from tilenest.ir import EffectKind, Type, VectorType, element_dtype
+from tilenest.ir import EffectKind, Type, VectorType, describe_type, element_dtype
 from tilenest.layouts import AffineMap
 from tilenest.records import record
 
@@ -32,23 +33,41 @@ class ValuePattern:
     def misfit(self, type_: Type) -> str | None:
         """Why a value of this type does not fit; None where it does."""
         if element_dtype(type_).kind not in self.kinds:
-            return f"has elements of kind {self.kinds!r}, not {type_}"
+            return f"has elements of kind {self.kinds!r}, not {describe_type(type_)}"
         is_vector = isinstance(type_, VectorType)
         if self.shape == "values" or is_vector == (self.shape != "scalar"):
             return None
-        return f"is a {'scalar' if self.shape == 'scalar' else 'vector'}, not {type_}"
+        wanted = "scalar" if self.shape == "scalar" else "vector"
+        return f"is a {wanted}, not {describe_type(type_)}"
+
+
+ORDERS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "none": frozenset(),
+        "source": frozenset({"fold_left", "ordered_tree", "unordered_tree"}),
+        "reverse": frozenset({"fold_right", "unordered_tree"}),
+        "neighbours": frozenset({"ordered_tree", "unordered_tree"}),
+        "halving": frozenset({"unordered_tree"}),
+    }
+)
+"""How an atom may combine, and the policies of a reduction that permit it: not at all; one element
+after the other, from the first or from the last; neighbours, and then what they gave; or lane l and
+lane l + lanes/2, and so on."""
+ROUNDINGS = ("exact", "each", "fused", "wide")
+"""What an atom rounds: nothing, as it only moves elements; every step, to the type of the elements;
+a product and its sum at once; or the result alone, as its steps are of a wider type."""
 
 
 @record
 class Arithmetic:
-    """How an atom rounds and in which order it combines.
-
-    `order` is 'none' where nothing is combined, 'halving' where lane l meets lane l + lanes/2, and
-    so on; `rounding` is 'exact' where elements are only moved, 'each' where every step rounds.
-    """
+    """How an atom rounds and in which order it combines: one of `ORDERS` and of `ROUNDINGS`."""
 
     order: str
     rounding: str
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS or self.rounding not in ROUNDINGS:
+            raise InternalError(f"nothing is known of atoms that are {self.order}, {self.rounding}")
 
 
 MOVES = Arithmetic("none", "exact")
@@ -85,7 +104,7 @@ class AtomContract:
         """Why these types do not fit, tokens aside; None where they do."""
         types = (*operands, *results)
         if self.is_uniform and len({element_dtype(type_) for type_ in types}) > 1:
-            return f"has one element type, not {', '.join(map(str, types))}"
+            return f"has one element type, not {', '.join(map(describe_type, types))}"
         widths = {type_.lanes for type_ in types if isinstance(type_, VectorType)}
         lanes = min(widths, default=1)
         if len(widths) > 1 or lanes & (lanes - 1):

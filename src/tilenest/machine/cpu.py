@@ -159,4 +159,6 @@ def cpu_target(machine: Machine) -> Target:
         accessor=WORKER,
         arguments="global",
         boundaries=frozenset({_BOUNDARY}),
+        root_scopes=(GROUP, WORKER, VECTOR, DEVICE),
+        nested_scopes=(WORKER, VECTOR, GROUP, DEVICE),
     )

@@ -2,8 +2,8 @@
 
 In: nothing. Out: the scopes of the language, which contain one another as most machines have them,
 and those of the CPU. Units of a device and groups go their own ways; what is inside of a group can
-wait for each other. A target refuses what it lacks. Whoever compares scopes asks for containment,
-whoever needs one for a nest that names none takes the best that fits.
+wait for each other. A target refuses what it lacks, and may have scopes of its own. Whoever
+compares scopes asks for containment; what a nest that names none gets is the target's choice.
 """
 
 from __future__ import annotations
@@ -35,13 +35,3 @@ CPU_SCOPES = TargetScopes(
         TargetScope(VECTOR, (WORKER,), is_convergent=True),
     )
 )
-NESTS = (OPEN_SCOPE, *LANGUAGE_SCOPES.names)
-"""What a nest may say of its scope."""
-
-
-def preferred_scopes(scopes: TargetScopes, *, is_outermost: bool) -> tuple[str, ...]:
-    """Scopes for a nest that names none, the best first: what the whole machine holds shares out
-    the outermost nest, and what is in a part of it those inside; wider ones come last."""
-    widest_first = scopes.outside_in
-    first = 1 if is_outermost else 2
-    return widest_first[first:] + widest_first[:first][::-1]

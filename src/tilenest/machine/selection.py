@@ -23,12 +23,11 @@ from tilenest.layouts import (
     equal,
     proven,
 )
-from tilenest.machine.atoms import AtomContract
+from tilenest.machine.atoms import ORDERS, AtomContract
 from tilenest.machine.target import Target
 from tilenest.records import record
 
 _ENGINE = "contract"
-_ANY_ORDER = "unordered_tree"
 _MEANING = "meaning"
 
 
@@ -42,6 +41,8 @@ class AtomSite:
     """what is computed, by a name without a target"""
     policy: str | None
     """the order in which elements are combined, None where they are not"""
+    rounding: str
+    """one of `ROUNDINGS`"""
     operands: tuple[Type, ...]
     results: tuple[Type, ...]
     extents: tuple[int, ...]
@@ -126,7 +127,8 @@ def _clauses(site: AtomSite, contract: AtomContract, features: frozenset[str]) -
     yield _fact(_MEANING, computes, f"it {does} {site.semantic!r}")
     mismatch = contract.mismatch(site.operands, site.results)
     yield _fact("types", mismatch is None, f"it {mismatch or 'takes and gives these'}")
-    yield _arithmetic(site, contract)
+    yield _order(site, contract)
+    yield _rounding(site, contract)
     yield _fact(
         "participants",
         contract.participants == site.participants,
@@ -140,19 +142,33 @@ def _clauses(site: AtomSite, contract: AtomContract, features: frozenset[str]) -
     yield from _layouts("result", site.result_layouts, contract.result_layouts, site.extents)
 
 
-def _arithmetic(site: AtomSite, contract: AtomContract) -> Clause:
-    """An order is kept where nothing is combined, where any is allowed, or where all are equal."""
+def _order(site: AtomSite, contract: AtomContract) -> Clause:
+    """An order fits where nothing is combined, where the policy permits it, or where all orders
+    give one number."""
     order, policy = contract.arithmetic.order, site.policy
     if order == "none":
-        return _fact("arithmetic", policy is None, "it combines nothing")
+        return _fact("order", policy is None, "it combines nothing")
     if policy is None:
-        return _fact("arithmetic", False, f"it combines by {order}, and nothing is to be combined")
-    if policy == _ANY_ORDER:
-        return _fact("arithmetic", True, f"{policy} allows {order}")
-    elements = {element_dtype(type_) for type_ in (*site.operands, *site.results)}
-    is_exact = all(element.is_integer for element in elements)
-    text = f"{order} gives what {policy} gives" if is_exact else f"{policy} does not allow {order}"
-    return _fact("arithmetic", is_exact, text)
+        return _fact("order", False, f"it combines in the order {order!r}, and nothing is to be")
+    if policy in ORDERS[order]:
+        return _fact("order", True, f"{policy} permits the order {order!r}")
+    if _is_whole(site):
+        return _fact("order", True, f"whole numbers meet in the order {order!r} as in any other")
+    return _fact("order", False, f"{policy} does not permit the order {order!r}")
+
+
+def _rounding(site: AtomSite, contract: AtomContract) -> Clause:
+    """Other roundings give other numbers, but for what is whole."""
+    given, wanted = contract.arithmetic.rounding, site.rounding
+    if given == wanted:
+        return _fact("rounding", True, f"it rounds as the program does, {given!r}")
+    if _is_whole(site):
+        return _fact("rounding", True, "whole numbers do not round")
+    return _fact("rounding", False, f"its rounding is {given!r}, and the program's {wanted!r}")
+
+
+def _is_whole(site: AtomSite) -> bool:
+    return all(element_dtype(type_).is_integer for type_ in (*site.operands, *site.results))
 
 
 def _layouts(

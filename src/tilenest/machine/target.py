@@ -47,6 +47,10 @@ class Target:
     """the class of memory that arguments lie in"""
     boundaries: frozenset[str]
     """the protocols that entering and leaving a nest perform"""
+    root_scopes: tuple[str, ...]
+    """what an outermost nest that names no scope may be bound to, the best first"""
+    nested_scopes: tuple[str, ...]
+    """what a nest inside of another may be bound to"""
 
     def __hash__(self) -> int:
         # `aliases` has no hash, and hardly any targets differ in nothing but the rest.

@@ -1,7 +1,7 @@
 """Library operators on NumPy arrays, written in the public language: its best examples.
 
 Every function takes arrays of any shape and strides, gives a new array or fills `out=`, and states
-its dtypes."""
+its dtypes. ArgumentTypeError for what is no array, OutOfMemory for a result too large."""
 
 from tilenest.ops.elementwise import add, gelu, swiglu
 from tilenest.ops.matmul import matmul

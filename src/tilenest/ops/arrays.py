@@ -6,11 +6,14 @@ temporary."""
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import suppress
+from functools import wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 from ml_dtypes import bfloat16
@@ -18,12 +21,32 @@ from ml_dtypes import bfloat16
 from tilenest.errors import (
     ArgumentTypeError,
     DTypeError,
+    OutOfMemory,
     OverlapError,
     ReadOnlyError,
     ShapeError,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Given = ParamSpec("Given")
+
+
+def explaining_memory(compute: Callable[Given, Array]) -> Callable[Given, Array]:
+    """The operator, which says so where the system has no memory for its result or a copy."""
+
+    @wraps(compute)
+    def explained(*given: Given.args, **options: Given.kwargs) -> Array:
+        try:
+            return compute(*given, **options)
+        except OutOfMemory:
+            raise
+        except MemoryError as error:
+            raise OutOfMemory(
+                f"tn.ops.{compute.__name__} needs more memory than the system gives: {error}",
+                remedy="pass smaller arrays, contiguous ones, and out= if there is room for it",
+            ) from error
+
+    return explained
 
 
 def as_array(value: object, name: str) -> Array:
@@ -32,7 +55,12 @@ def as_array(value: object, name: str) -> Array:
         return value
     if hasattr(value, "__dlpack__"):
         return _from_dlpack(value, name)
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(
+            f"{name} cannot be read as an array: {error}", remedy="pass a NumPy array"
+        ) from error
     if array.dtype == object:
         raise DTypeError(f"{name} is no numeric array", remedy="pass a NumPy array")
     return array
@@ -76,6 +104,10 @@ def _from_dlpack(value: Any, name: str) -> Array:
 def output(out: Array | None, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """`out` after checking it, or a new array."""
     if out is None:
+        size = math.prod(shape) * dtype.itemsize
+        if size > sys.maxsize:
+            # A ValueError in NumPy.
+            raise MemoryError(f"the result takes {size} bytes, which 64 bits cannot address")
         return np.empty(tuple(shape), dtype)
     if not isinstance(out, np.ndarray):
         raise ArgumentTypeError(
@@ -142,9 +174,10 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 def number(value: object, name: str) -> float:
     """A real number the caller gave."""
     if isinstance(value, numbers.Real):
-        return float(value)
+        with suppress(OverflowError):
+            return float(value)
     raise ArgumentTypeError(
-        f"{name} is a {type(value).__name__}", remedy=f"pass a number for {name}"
+        f"{name} is a {type(value).__name__} that is no float", remedy=f"pass a number for {name}"
     )
 
 

@@ -14,6 +14,7 @@ from tilenest.ops.arrays import (
     beside,
     broadcast,
     common_shape,
+    explaining_memory,
     floating,
     output,
     rows_of,
@@ -103,6 +104,7 @@ def _binary(of: Any, x: Array, y: Array, out: Array | None) -> Array:
     return write(result, left.shape, lambda z: _rows(z, left, right, of=of))
 
 
+@explaining_memory
 def add(x: object, y: object, *, out: Array | None = None) -> Array:
     """x + y with NumPy broadcasting, any numbers of one dtype; a Python number takes the other's.
 
@@ -112,19 +114,25 @@ def add(x: object, y: object, *, out: Array | None = None) -> Array:
     return _binary(_add_of, left, right, out)
 
 
+@explaining_memory
 def swiglu(gate: object, up: object, *, out: Array | None = None) -> Array:
-    """silu(gate) * up elementwise, floats of one dtype, NumPy broadcasting."""
+    """silu(gate) * up elementwise, floats of one dtype, NumPy broadcasting.
+
+    Shape: the broadcast shape. Errors: DTypeError, ShapeError.
+    """
     left, right = as_array(gate, "gate"), as_array(up, "up")
     floating(left.dtype, "swiglu")
     return _binary(tn.swiglu, left, right, out)
 
 
+@explaining_memory
 def gelu(
     x: object, bias: object = None, residual: object = None, *, out: Array | None = None
 ) -> Array:
     """gelu(x + bias) + residual, the exact (erf) form, floats of one dtype.
 
     bias: shape (n,), n the last extent of x; residual broadcasts to x. Result: the shape of x.
+    Errors: DTypeError, ShapeError.
     """
     source = as_array(x, "x")
     floating(source.dtype, "gelu")

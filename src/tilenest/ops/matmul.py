@@ -15,6 +15,7 @@ from tilenest.ops.arrays import (
     as_array,
     broadcast,
     common_shape,
+    explaining_memory,
     floating,
     output,
     same_dtype,
@@ -52,6 +53,7 @@ def _matmul(C, A, B, bias, residual, *, activation, accumulator, blocks):
         C((i * bm, j * bn), (m, n)).store(acc.cast(C.dtype))
 
 
+@explaining_memory
 def matmul(
     a: object,
     b: object,
@@ -66,13 +68,15 @@ def matmul(
     a: (..., m, k) or (k,), b: (..., k, n) or (k,), one float dtype; bias: (n,); residual
     broadcasts to the result; activation: None, 'relu', 'gelu' (exact), 'silu' or 'tanh'. 16-bit
     floats accumulate in float32, the others in their own dtype, k upwards with fused multiply-add.
+    Errors: DTypeError, ShapeError, ArgumentTypeError for another activation.
     """
     left, right = as_array(a, "a"), as_array(b, "b")
     added = None if bias is None else as_array(bias, "bias")
     rest = None if residual is None else as_array(residual, "residual")
     dtype = same_dtype(left, right, added, rest)
     floating(dtype, "matmul")
-    if activation is not None and activation not in _ACTIVATE:
+    chosen: object = activation
+    if chosen is not None and not (isinstance(chosen, str) and chosen in _ACTIVATE):
         raise ArgumentTypeError(
             f"unknown activation {activation!r}", remedy=f"use one of {', '.join(_ACTIVATE)}"
         )

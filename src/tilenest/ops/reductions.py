@@ -13,7 +13,7 @@ import numpy as np
 
 import tilenest as tn
 from tilenest.errors import DomainError
-from tilenest.ops.arrays import Array, as_array, normalized_axis, output, write
+from tilenest.ops.arrays import Array, as_array, explaining_memory, normalized_axis, output, write
 from tilenest.ops.shared import wide
 from tilenest.ops.sizes import column_block_here, flat_block_here
 
@@ -128,6 +128,7 @@ def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 _COMPUTE = {"i": tn.int64, "b": tn.int64, "u": tn.uint64}
 
 
+@explaining_memory
 def sum(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Sum along `axis` (None: of everything). Integers and bools add up in 64 bits, floats in their
     own dtype by an unordered tree (16-bit floats in float32, rounded once). An empty axis gives 0.
@@ -138,6 +139,7 @@ def sum(x: object, axis: int | None = None, *, out: Array | None = None) -> Arra
     return _sum(source, axis, out, _sum_dtype(source.dtype), None)
 
 
+@explaining_memory
 def mean(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Arithmetic mean along `axis` (None: of everything): the sum divided and then rounded once;
     integers give float64, an empty axis NaN. Shape: x's without the axis."""
@@ -158,15 +160,18 @@ def _sum(
     return _along(x, normalized_axis(axis, x.ndim), out, dtype, tn.sum, compute, divisor)
 
 
+@explaining_memory
 def max(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
-    """Largest element along `axis` (None: of everything); NaN propagates, an empty axis is an
-    error."""
+    """Largest element along `axis` (None: of everything), in x's dtype; NaN propagates.
+
+    Shape: x's without the axis. DomainError for an empty axis, ShapeError for one out of range.
+    """
     return _extremum(as_array(x, "x"), axis, out, tn.max, is_max=True)
 
 
+@explaining_memory
 def min(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
-    """Smallest element along `axis` (None: of everything); NaN propagates, an empty axis is an
-    error."""
+    """Smallest element along `axis`; otherwise as `max`."""
     return _extremum(as_array(x, "x"), axis, out, tn.min, is_max=False)
 
 
@@ -186,12 +191,14 @@ def _identity(dtype: np.dtype[Any], is_max: bool) -> Any:
     return -np.inf if is_max else np.inf
 
 
+@explaining_memory
 def argmax(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Index (int64) of the largest element along `axis` (None: of the flat array): the first NaN if
     there is one, else the lowest among equals; -0 equals +0. An empty axis is a DomainError."""
     return _position(as_array(x, "x"), axis, out, is_max=True)
 
 
+@explaining_memory
 def argmin(x: object, axis: int | None = None, *, out: Array | None = None) -> Array:
     """Index (int64) of the smallest element; otherwise as `argmax`."""
     return _position(as_array(x, "x"), axis, out, is_max=False)

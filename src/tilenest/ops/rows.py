@@ -13,6 +13,7 @@ from tilenest.ops.arrays import (
     Array,
     as_array,
     broadcast,
+    explaining_memory,
     floating,
     normalized_axis,
     number,
@@ -63,11 +64,13 @@ def _rms_norm(Y, X, weight, *, eps):
         Y((i, 0), (1, n)).store(y.cast(Y.dtype))
 
 
+@explaining_memory
 def softmax(x: object, axis: int = -1, mask: object = None, *, out: Array | None = None) -> Array:
     """exp(x - max) / sum along `axis`, floats; the result has x's shape and dtype.
 
     mask: bool, broadcasts to x; False positions count as absent and give 0, and a row without any
-    True gives 0 everywhere. An unmasked row of -inf gives NaN.
+    True gives 0 everywhere. An unmasked row of -inf gives NaN. Errors: DTypeError,
+    ShapeError.
     """
     source = as_array(x, "x")
     floating(source.dtype, "softmax")
@@ -95,6 +98,7 @@ def _parameter(value: object, name: str, n: int) -> Array | None:
     return None if value is None else broadcast(as_array(value, name), (n,), name)
 
 
+@explaining_memory
 def layer_norm(
     x: object,
     weight: object = None,
@@ -107,6 +111,7 @@ def layer_norm(
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, x first plus residual.
 
     weight, bias: shape (n,); the variance divides by n. Floats of one dtype; the shape of x.
+    Errors: DTypeError, ShapeError.
     """
     source = as_array(x, "x")
     floating(source.dtype, "layer_norm")
@@ -126,10 +131,14 @@ def layer_norm(
     )
 
 
+@explaining_memory
 def rms_norm(
     x: object, weight: object = None, eps: float = 1e-6, *, out: Array | None = None
 ) -> Array:
-    """x / sqrt(mean(x^2) + eps) * weight over the last axis; weight (n,); floats of one dtype."""
+    """x / sqrt(mean(x^2) + eps) * weight over the last axis; weight (n,); floats of one dtype.
+
+    Result: the shape of x. Errors: DTypeError, ShapeError.
+    """
     source = as_array(x, "x")
     floating(source.dtype, "rms_norm")
     shape = row_shape(source.shape)

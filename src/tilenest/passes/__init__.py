@@ -28,7 +28,7 @@ from tilenest.passes.limit_origins import limit_origins
 from tilenest.passes.lower_machine import lower_machine
 from tilenest.passes.pack import pack
 from tilenest.passes.place import place
-from tilenest.passes.remap import Remapping, remap
+from tilenest.passes.remap import Remapping, forget_remaps, remap
 from tilenest.passes.serialize_pipelines import serialize_pipelines
 from tilenest.passes.share_scratch import share_scratch
 from tilenest.passes.simplify_machine import simplify_machine
@@ -69,6 +69,8 @@ def _each_for(
 
 
 SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
+    # The program as it is written was verified with them; later steps do not keep its nests.
+    ("forget remaps", _each(forget_remaps)),
     ("close variables", _each(close_variables)),
     ("structure branches", _each(structure_branches)),
     ("inline calls", _whole(inline_calls)),
@@ -89,7 +91,7 @@ SCHEDULE_PASSES: tuple[tuple[str, Step], ...] = (
     ("fuse", _each(fuse)),
     ("join", _each(join)),
     ("canonicalize", _each(canonicalize)),
-    ("bufferize", _each(bufferize, "scheduled")),
+    ("bufferize", _each_for(bufferize, "scheduled")),
     ("block products", _each(block_products)),
     ("flatten", _each(flatten)),
     ("apply schedules", _each_for(apply_schedules)),

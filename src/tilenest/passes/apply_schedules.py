@@ -27,7 +27,7 @@ def apply_schedules(function: Function, target: Target, rewriter: Rewriter) -> l
             sched, why = plan_schedule(op, target, rewriter.analyses)
             rewriter.set_attribute(op, "sched", sched)
             decisions += why
-    state_capabilities(function, rewriter)
+    state_capabilities(function, target, rewriter)
     return decisions
 
 

@@ -41,6 +41,7 @@ from tilenest.ir import (
     element_dtype,
 )
 from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
+from tilenest.machine import Target
 from tilenest.passes.pieces import insert_copy, state_capabilities
 from tilenest.plan import plan_sharing
 from tilenest.records import replace
@@ -48,7 +49,7 @@ from tilenest.records import replace
 _Bufs = Mapping[Value, Value]
 
 
-def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
+def bufferize(function: Function, target: Target, rewriter: Rewriter) -> tuple[()]:
     """Rewrite one function in place; there is nothing to decide."""
     bufs = _make_bufs(function, rewriter)
     for tile, buf in bufs.items():
@@ -65,7 +66,7 @@ def bufferize(function: Function, rewriter: Rewriter) -> tuple[()]:
             versions = tuple(buf.versions for buf in carried_storage(op))
             rewriter.set_attribute(op, "schedule", replace(op.schedule, versions=versions))
     # Products were scheduled when their operands were packed.
-    state_capabilities(function, rewriter)
+    state_capabilities(function, target, rewriter)
     return ()
 
 

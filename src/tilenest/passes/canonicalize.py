@@ -4,14 +4,21 @@ In: any form before Machine. Out: the same program with less in it: index arithm
 a constant, as is the extent of a static axis; an item of a tuple made in sight is that item; equal
 scalar ops of a block are one; a pure op nobody uses is gone, inside scalar regions too; a carried
 state that never changes is its initial value; a branch on a constant is the block taken; a loop
-that runs exactly once is its body. Float arithmetic is left to run time.
+that runs exactly once is its body; an instance that is alone waits for nobody. Float arithmetic is
+left to run time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilenest.analysis import constant_of, is_computation, is_pure, trip_counts
+from tilenest.analysis import (
+    constant_of,
+    is_computation,
+    is_pure,
+    nearest_parallel,
+    trip_counts,
+)
 from tilenest.dialects import (
     Aggregate,
     Apply,
@@ -20,8 +27,10 @@ from tilenest.dialects import (
     Extract,
     If,
     MapReducePost,
+    Nest,
     Parallel,
     Stride,
+    Synchronize,
 )
 from tilenest.ir import (
     INDEX,
@@ -36,6 +45,7 @@ from tilenest.ir import (
     inline_block,
 )
 from tilenest.passes.pieces import keep_laws
+from tilenest.passes.remap_places import leave_levels
 
 _FOLDERS: dict[str, Callable[..., int]] = {
     "add": lambda a, b: a + b,
@@ -109,6 +119,8 @@ def _fold(op: Operation, rewriter: Rewriter) -> bool:
             return _fold_if(op, rewriter)
         case Extract():
             return _fold_extract(op, rewriter)
+        case Synchronize():
+            return _drop_wait(op, rewriter)
         case _:
             return False
 
@@ -157,6 +169,15 @@ def _fold_if(op: If, rewriter: Rewriter) -> bool:
     return True
 
 
+def _drop_wait(op: Synchronize, rewriter: Rewriter) -> bool:
+    """A synchronisation of one instance: it comes after what it did itself anyway."""
+    nest = nearest_parallel(op)
+    if nest is None or any(count != 1 for count in trip_counts(nest)):
+        return False
+    rewriter.erase(op)
+    return True
+
+
 # Nests -----------------------------------------------------------------------------------------
 
 
@@ -188,6 +209,8 @@ def _inline_once(op: Operation, rewriter: Rewriter) -> bool:
     carries = op.carries()
     if len(op.results) > len(carries) or (isinstance(op, Parallel) and op.parent_op is None):
         return False
+    if isinstance(op, Nest):
+        leave_levels(op, rewriter)
     builder = rewriter.builder_before(op)
     arguments = [axis.lower for axis in op.inductions()] + [carry.initial for carry in carries]
     results: list[Value] = []

@@ -9,7 +9,7 @@ they find best, which is what a variable means to every reader.
 from __future__ import annotations
 
 from tilenest.decisions import Decision
-from tilenest.ir import Function, Rewriter, Variable
+from tilenest.ir import Function, Rewriter, Variable, describe_attribute
 
 
 def close_variables(function: Function, rewriter: Rewriter) -> list[Decision]:
@@ -23,7 +23,7 @@ def close_variables(function: Function, rewriter: Rewriter) -> list[Decision]:
                 decisions.append(
                     Decision(
                         f"{variable} of {op.NAME}",
-                        f"{field.name} = {field.default}",
+                        f"{field.name} = {describe_attribute(field.default)}",
                         "a bound of its own",
                         "the steps that schedule it decide by their costs",
                         op.location,

@@ -11,6 +11,7 @@ from tilenest.analysis import call_circles, callees_first
 from tilenest.dialects import Call, Reduce
 from tilenest.errors import ControlFlowError, SourceLocation
 from tilenest.ir import Module, Rewriter, Value, ValueMap, clone_operation
+from tilenest.passes.remap_places import enter_levels
 from tilenest.records import replace
 
 
@@ -43,6 +44,7 @@ def _inline(op: Call, module: Module, rewriter: Rewriter) -> list[Value]:
         if operation.TERMINATOR:
             break
         copy = builder.insert(clone_operation(operation, values))
+        enter_levels(copy, rewriter)
         for inner in copy.walk():
             rewriter.set_location(inner, [_called_from(inner.location, op.location)])
     return [values.get(value, value) for value in body.terminator.operands]

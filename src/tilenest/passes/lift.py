@@ -68,6 +68,7 @@ from tilenest.passes.view_chains import (
     drop_remapped_views,
     landing_of,
     lower_element_load,
+    zero_of,
 )
 
 
@@ -144,17 +145,26 @@ def _lift_tile_load(op: Load, type_: TileType, rewriter: Rewriter) -> MapReduceP
     builder = rewriter.builder_before(op)
     results = [composer.symbol(o) + DimRef(d) for d, o in enumerate(op.origins)]
     if chain_of(op.view):
-        element = _read_remapped(composer, op, type_, results)
+        element = _read_remapped(composer, op, type_, results, builder)
     else:
         element = _read_storage(composer, op, type_, results, builder)
     return insert_pointwise(builder, composer, element, type_)
 
 
 def _read_remapped(
-    composer: Composer, op: Load, type_: TileType, results: Sequence[IndexExpr]
+    composer: Composer,
+    op: Load,
+    type_: TileType,
+    results: Sequence[IndexExpr],
+    builder: Builder,
 ) -> Value:
     landing = landing_of(composer, op.view, results, op.bounds == "assume")
-    loaded = composer.read(landing.base, landing.access(composer))
+    fill = _fill(op) if landing.fill is None else landing.fill
+    access = landing.access(composer, 0 if fill is None else fill)
+    loaded = composer.read(landing.base, access)
+    if fill is None and access.bounds == "zero":
+        inside = _inside(composer, landing.base, access, builder)
+        loaded = _choose(composer, inside, loaded, _other(composer, op, type_))
     element = landing.choose(composer, loaded, lambda: _other(composer, op, type_))
     if op.mask is None:
         return element
@@ -170,7 +180,7 @@ def _read_storage(
     builder: Builder,
 ) -> Value:
     dims = type_.dims
-    fill = 0 if op.other is None else constant_of(op.other)
+    fill = _fill(op)
     # A false mask protects elements that lie outside, so masked reads are always bounded.
     bounds = "zero" if op.bounds == "assume" and op.mask is not None else op.bounds
     access = composer.access(op.view, results, bounds, 0 if fill is None else fill)
@@ -185,10 +195,14 @@ def _read_storage(
     return element
 
 
+def _fill(op: Load) -> bool | int | float | None:
+    """What is read outside, where that is one number; None for anything else."""
+    return 0 if op.other is None else constant_of(op.other)
+
+
 def _other(composer: Composer, op: Load, type_: TileType) -> Value:
     if op.other is None:
-        zero: bool | int | float = 0.0 if type_.dtype.is_float else 0
-        return composer.constant(False if type_.dtype.is_bool else zero, ScalarType(type_.dtype))
+        return composer.constant(zero_of(type_), ScalarType(type_.dtype))
     return _broadcast(composer, op.other, type_.dims)
 
 

@@ -134,7 +134,8 @@ def _state_groups(op: Reduce) -> list[list[int]]:
     states = _states(op)
     reach: dict[Value, frozenset[int]] = {s: frozenset([i]) for i, s in enumerate(states)}
     for inner in op.body.operations:
-        found = frozenset[int]().union(*(reach.get(v, frozenset()) for v in inner.operands))
+        used = (value for nested in inner.walk() for value in nested.operands)
+        found = frozenset[int]().union(*(reach.get(value, frozenset()) for value in used))
         reach.update(dict.fromkeys(inner.results, found))
     groups: list[set[int]] = []
     for i, following in enumerate(op.body.terminator.operands):

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tilenest.analysis import range_of
 from tilenest.decisions import Decision
-from tilenest.dialects import Reindex, Remap, dims_of
+from tilenest.dialects import Reindex, Remap
 from tilenest.errors import TargetError
-from tilenest.ir import Function, Operation, Rewriter
+from tilenest.ir import Function, Rewriter
 from tilenest.layouts import (
     Add,
     AffineMap,
@@ -30,7 +31,7 @@ from tilenest.layouts import (
     Sym,
     bounds,
 )
-from tilenest.passes.limit_origins import FARTHEST, farthest
+from tilenest.passes.far_symbols import FARTHEST, extents_of, farthest
 
 _MOST = (1 << 63) - FARTHEST
 _WIDEST_TILE = 1 << 16
@@ -52,7 +53,7 @@ def limit_maps(function: Function, rewriter: Rewriter) -> Iterable[Decision]:
 
 
 def _near(op: Reindex | Remap, expr: IndexExpr) -> IndexExpr:
-    known = _extents(op)
+    known = extents_of(op)
     ranges: dict[DimRef | Sym, tuple[int, int]] = {
         DimRef(d): (0, max(size - 1, 0)) for d, size in enumerate(known) if size is not None
     }
@@ -60,7 +61,9 @@ def _near(op: Reindex | Remap, expr: IndexExpr) -> IndexExpr:
         most = farthest(op)
         behind = most + _WIDEST_TILE
         ranges.update((DimRef(d), (0, behind)) for d, size in enumerate(known) if size is None)
-        ranges.update((Sym(place), (-most, most)) for place in range(len(op.symbols)))
+        ranges.update(
+            (Sym(place), range_of(value) or (-most, most)) for place, value in enumerate(op.symbols)
+        )
     found = bounds(expr, ranges)
     if found is not None and found[0] > FARTHEST:
         expr = expr - (found[0] - FARTHEST)
@@ -73,14 +76,6 @@ def _near(op: Reindex | Remap, expr: IndexExpr) -> IndexExpr:
             location=op.location,
         )
     return expr
-
-
-def _extents(op: Operation) -> list[int | None]:
-    """The extents of a map's dims, None where they are known at run time only."""
-    if isinstance(op, Remap):
-        sizes = [op.extent(axis) for axis in range(op.map.n_dims)]
-        return [size if isinstance(size, int) else None for size in sizes]
-    return [dim.extent for dim in dims_of(op.results[0].type)]
 
 
 def _reach(expr: IndexExpr, ranges: Ranges) -> int:

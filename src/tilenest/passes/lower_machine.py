@@ -15,7 +15,6 @@ from tilenest.analysis import (
     ScratchLayout,
     WorkEstimates,
     constant_of,
-    is_defined_above,
     range_of,
     trip_counts,
 )
@@ -63,6 +62,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap, Interval
 from tilenest.nests import Address, Coordinates, Emitter, Index, MemoryAccess, NestBuilder, Place
+from tilenest.passes.launch_items import LaunchItems, captured_values
 from tilenest.records import record
 
 
@@ -364,7 +364,7 @@ class _FunctionLowering:
     # Launches ----------------------------------------------------------------------------------
 
     def _launch(self, op: Parallel) -> None:
-        captured = _captured_values(op)
+        captured = captured_values(op)
         flat: list[Value] = []
         noalias: list[bool] = []
         for value in captured:
@@ -443,40 +443,19 @@ class _FunctionLowering:
             self.storages[value] = outer.storage(value)
 
     def run_items(self, op: Parallel) -> None:
-        """Items begin..end of the linear range, run by run of the last axis: no item divides."""
-        begin, end = self.function.arguments[:2]
-        emitter, trips = self.emitter, [self._trips(op, axis) for axis in range(op.rank)]
-        if op.rank == 1:
-            self._run(op, [], begin, end)
-        else:
-            length = trips[-1]
-            last = emitter.floor_divide(emitter.subtract(end, 1), length)
-            first = emitter.floor_divide(begin, length)
-            runs = emitter.open_for(first, emitter.add(last, 1), 1, [])
-            with emitter.inside(runs):
-                rest: Index = runs.body.arguments[0]
-                start = emitter.multiply(rest, length)
-                bounds = (
-                    emitter.maximum(emitter.subtract(begin, start), 0),
-                    emitter.minimum(emitter.subtract(end, start), length),
-                )
-                outer: list[Value] = []
-                for axis in reversed(range(op.rank - 1)):
-                    digit = rest if axis == 0 else emitter.remainder(rest, trips[axis])
-                    rest = rest if axis == 0 else emitter.floor_divide(rest, trips[axis])
-                    outer.insert(0, self._index(op, axis, digit))
-                self._run(op, outer, *bounds)
-                emitter.finish([])
-        emitter.builder.insert(Return())
+        """Items begin..end of the linear range."""
 
-    def _run(self, op: Parallel, outer: list[Value], begin: Index, end: Index) -> None:
-        """Instances that differ in the last axis only."""
-        loop = self.emitter.open_for(begin, end, 1, [])
-        with self.emitter.inside(loop):
-            last = self._index(op, op.rank - 1, loop.body.arguments[0])
-            self.scalars.update(zip(op.body.arguments, [*outer, last], strict=True))
+        def body(indices: Sequence[Value]) -> None:
+            self.scalars.update(zip(op.body.arguments, indices, strict=True))
             self.block(op.body)
-            self.emitter.finish([])
+
+        def index(axis: int, digit: Index) -> Value:
+            return self._index(op, axis, digit)
+
+        trips = [self._trips(op, axis) for axis in range(op.rank)]
+        begin, end = self.function.arguments[:2]
+        LaunchItems(self.emitter, trips, index, body).emit(begin, end)
+        self.emitter.builder.insert(Return())
 
     def _index(self, op: Parallel, axis: int, digit: Index) -> Value:
         """The index of an axis in its n-th instance."""
@@ -492,9 +471,3 @@ class _FunctionLowering:
 def _buf_address(pointer: Value, type_: BufType) -> Address:
     strides = (prod(type_.shape[axis + 1 :]) for axis in range(len(type_.shape)))
     return Address(pointer, type_.dtype, type_.shape, tuple(strides))
-
-
-def _captured_values(op: Operation) -> list[Value]:
-    """Values used inside the op's regions or as its domain, defined outside, in order of use."""
-    used = (value for nested in op.walk() for value in nested.operands)
-    return list(dict.fromkeys(value for value in used if is_defined_above(value, op)))

@@ -33,6 +33,7 @@ from tilenest.ir import (
     element_dtype,
 )
 from tilenest.layouts import DimRef
+from tilenest.machine import Target
 from tilenest.passes.compose import Composer
 from tilenest.records import record, replace
 
@@ -151,11 +152,11 @@ def clip_dim(op: MapReducePost, dim: int, bound: Value, rewriter: Rewriter) -> N
     rewriter.set_attribute(op, "clipped", tuple(ordered))
 
 
-def state_capabilities(function: Function, rewriter: Rewriter) -> None:
-    """Let a function with guards state the features that its code needs by now."""
+def state_capabilities(function: Function, target: Target, rewriter: Rewriter) -> None:
+    """Let a function with guards state the features of the target that its code needs by now."""
     guards = guards_of(function)
     if guards is not None:
-        needed = sorted(needed_features(function.walk()))
+        needed = sorted(needed_features(function.walk(), target.atoms))
         stated = (*guards, *map(Capability, needed))
         rewriter.set_function_attribute(function, "guards", stated)
 

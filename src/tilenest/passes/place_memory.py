@@ -2,27 +2,36 @@
 
 In: Candidate form and a target. Out: an allocation is a `buf.alloc` of its storage, padding
 included, in the class of memory that the target chooses for it; a load is work that copies the
-elements from where the layout puts them, a store is work that puts them there. States are gone:
-they said that the order of the operations is the order of the effects.
+elements from where the layout puts them, a store is work that puts them there, each where the
+elements of its part are in the memory. States are gone: they said that the order of the operations
+is the order of the effects.
 
-    %s2 = memory.store(%m, %s1, %t)     becomes   map_reduce_post(%t at (d0, d1)) -> %b at L(d0, d1)
+    %s2 = memory.store(%m, %s1, %t, [%o])
+    becomes   map_reduce_post(%t at (d0)) -> %b at L(s0 + d0)
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tilenest.analysis import range_of
 from tilenest.dialects import (
     Access,
     Alloc,
+    Apply,
     CarryingNest,
+    Constant,
     If,
     MemoryAllocate,
     MemoryLoad,
     MemoryStore,
+    dims_of,
 )
 from tilenest.ir import (
+    BOOL,
+    INDEX,
     BufType,
+    Builder,
     Function,
     MemoryType,
     OpResult,
@@ -30,11 +39,13 @@ from tilenest.ir import (
     StateType,
     Value,
 )
-from tilenest.layouts import Const, DimRef, IndexExpr
+from tilenest.layouts import Const, DimRef, IndexExpr, bounds
 from tilenest.machine import Target
 from tilenest.passes.compose import Composer
 from tilenest.passes.pieces import insert_pointwise, insert_store, keep_laws
+from tilenest.passes.view_chains import all_of, zero_of
 from tilenest.plan import choose_memory, plan_scopes
+from tilenest.records import record
 
 
 def place_memory(function: Function, target: Target, rewriter: Rewriter) -> None:
@@ -75,36 +86,118 @@ def _allocation_of(op: MemoryLoad | MemoryStore) -> MemoryAllocate:
     return memory.owner
 
 
-def _start(op: MemoryLoad | MemoryStore, bufs: Mapping[Value, Value]) -> tuple[Composer, Value]:
-    """A composer over the elements of a memory, and its buf."""
+@record
+class _Place:
+    """Where the element of a point of a part lies in a buf, and what has to hold there, as bools of
+    the region, for it to be in the memory."""
+
+    buf: Value
+    access: Access
+    conditions: tuple[Value, ...]
+
+
+def _start(op: MemoryLoad | MemoryStore) -> Composer:
+    """A composer over the elements that are accessed."""
+    composer = Composer(tuple(dim.extent for dim in dims_of(op.content)))
+    composer.location(op.location)
+    return composer
+
+
+def _place(
+    op: MemoryLoad | MemoryStore,
+    composer: Composer,
+    bufs: Mapping[Value, Value],
+    rewriter: Rewriter,
+) -> _Place:
+    layout, storage = _allocation_of(op).placement
+    shape, buf = _shape(op), bufs[op.memory]
+    if 0 in (*shape, *composer.extents):
+        # An empty memory has no element, hence no place.
+        nowhere = Access(composer.map([Const(0)] * len(storage)), "zero")
+        return _Place(buf, nowhere, ())
+    here = _elements(op, composer, rewriter)
+    outside = [axis for axis, n in enumerate(shape) if not _is_inside(here[axis], n, composer)]
+    places = [composer.simplified(result.substitute(here, ())) for result in layout.results]
+    if not outside:
+        return _Place(buf, Access(composer.map(places)), ())
+    # The ends of the storage are those of an axis that is one of its coordinates.
+    kept = {
+        result.position
+        for result, size in zip(layout.results, storage, strict=True)
+        if isinstance(result, DimRef) and size == shape[result.position]
+    }
+    conditions = [
+        each
+        for axis in outside
+        if axis not in kept
+        for each in _inside(here[axis], shape[axis], composer)
+    ]
+    return _Place(buf, composer.access(buf, places, "zero"), tuple(conditions))
+
+
+def _elements(
+    op: MemoryLoad | MemoryStore, composer: Composer, rewriter: Rewriter
+) -> list[IndexExpr]:
+    """The coordinates of the element of a point. An origin is limited to where the part meets the
+    memory, so that no place is too far away to compute."""
+    builder = rewriter.builder_before(op)
+    dims: list[IndexExpr] = [DimRef(d) for d in range(composer.rank)]
+    for axis, origin in enumerate(op.origins):
+        near = _limited(builder, origin, -composer.extents[axis], _shape(op)[axis])
+        dims[axis] = dims[axis] + composer.symbol(near)
+    return dims
+
+
+def _limited(builder: Builder, origin: Value, least: int, most: int) -> Value:
+    found = range_of(origin)
+    if found is not None and found[0] >= least and found[1] <= most:
+        return origin
+    for function, limit in (("maximum", least), ("minimum", most)):
+        bound = builder.insert(Constant(value=limit, result_types=[INDEX])).result
+        nearer = Apply(arguments=[origin, bound], function=function, result_types=[INDEX])
+        origin = builder.insert(nearer).result
+    return origin
+
+
+def _is_inside(coordinate: IndexExpr, extent: int, composer: Composer) -> bool:
+    found = bounds(composer.simplified(coordinate), composer.ranges)
+    return found is not None and found[0] >= 0 and found[1] < extent
+
+
+def _inside(coordinate: IndexExpr, extent: int, composer: Composer) -> tuple[Value, Value]:
+    place = composer.index(composer.simplified(coordinate))
+    limits = composer.constant(0, INDEX), composer.constant(extent, INDEX)
+    ends = zip(("ge", "lt"), limits, strict=True)
+    low, high = (composer.apply(function, [place, limit], BOOL) for function, limit in ends)
+    return low, high
+
+
+def _shape(op: MemoryLoad | MemoryStore) -> tuple[int, ...]:
     type_ = op.memory.type
     assert isinstance(type_, MemoryType)
-    composer = Composer(type_.shape)
-    composer.location(op.location)
-    return composer, bufs[op.memory]
-
-
-def _place(op: MemoryLoad | MemoryStore, composer: Composer) -> Access:
-    """Where the element of a point lies; an empty memory has no element, hence no place."""
-    layout, storage = _allocation_of(op).placement
-    if 0 in composer.extents:
-        return Access(composer.map([Const(0)] * len(storage)))
-    return Access(composer.map([composer.simplified(result) for result in layout.results]))
+    return type_.shape
 
 
 def _lower_load(op: MemoryLoad, bufs: Mapping[Value, Value], rewriter: Rewriter) -> None:
-    composer, buf = _start(op, bufs)
-    element = composer.read(buf, _place(op, composer))
+    composer = _start(op)
+    place = _place(op, composer, bufs, rewriter)
+    element = composer.read(place.buf, place.access)
+    if place.conditions:
+        is_there = all_of(composer, place.conditions)
+        zero = composer.constant(zero_of(element.type), element.type)
+        element = composer.apply("where", [is_there, element, zero], element.type)
     work = insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
     rewriter.replace_op(op, work.results)
 
 
 def _lower_store(op: MemoryStore, bufs: Mapping[Value, Value], rewriter: Rewriter) -> None:
-    composer, buf = _start(op, bufs)
+    composer = _start(op)
+    place = _place(op, composer, bufs, rewriter)
+    mask = all_of(composer, place.conditions) if place.conditions else None
     here: tuple[IndexExpr, ...] = tuple(DimRef(d) for d in range(composer.rank))
     element = composer.element(op.value, here)
-    destination = buf, _place(op, composer)
-    insert_store(rewriter.builder_before(op), composer, element, destination)
+    destination = place.buf, place.access
+    insert_store(rewriter.builder_before(op), composer, element, destination, mask)
     rewriter.replace_op(op, [op.state])
 
 

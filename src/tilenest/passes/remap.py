@@ -16,12 +16,14 @@ from tilenest.analysis import (
     chain_along,
     chain_to,
     chains_of,
+    has_branches,
     kept_boundaries,
     observers_of,
     placed_in,
     proofs_of_record,
     remaps_of,
 )
+from tilenest.decisions import Decision
 from tilenest.dialects import Nest
 from tilenest.errors import ArgumentTypeError, RemapError, VerifyError
 from tilenest.execution import (
@@ -131,6 +133,7 @@ class Remapping:
     def reanchor(self, observer: Observer, depth: int) -> Remapping:
         """What may be repeated runs below `depth` of the levels as they are by now; this goes with
         the remap, so no further step may follow."""
+        check_kind(observer, Observer, "who runs deeper")
         return replace(self, reanchors=(*self.reanchors, Reanchor(observer, PrefixCut(depth))))
 
     # Judging and applying --------------------------------------------------------------------
@@ -141,6 +144,8 @@ class Remapping:
 
     def apply(self, rewriter: Rewriter | None = None) -> tuple[RemapProof, ...]:
         """Rewrite the module, or raise a `RemapError` and leave it as it is. Gives the proofs."""
+        rewriter = Rewriter() if rewriter is None else rewriter
+        check_kind(rewriter, Rewriter, "who applies a remap")
         applied = applied_remap(self.remap, self.observers, self.reanchors)
         proofs = proofs_of_record(applied)
         depths = self._depths(proofs)
@@ -153,7 +158,6 @@ class Remapping:
                 "the nests have changed since the levels were read",
                 remedy="read the levels anew after every remap",
             )
-        rewriter = rewriter or Rewriter()
         with rewriter.transaction():
             ChainBuilder(self.chain, self.remap, self.definitions, rewriter).build(parts)
             for operation, placement in placements:
@@ -192,8 +196,26 @@ class Remapping:
 def remap(module: Module, nest: str | None = None, *, function: str | None = None) -> Remapping:
     """The levels around and of a nest, to be rearranged. The nest is named by one of its levels;
     without a name, there has to be one run of nests only."""
+    for name, what in ((nest, "the level of a nest"), (function, "the name of a function")):
+        if name is not None:
+            check_kind(name, str, what)
     chain = _chain(_chosen(module, function), nest)
+    branching = next(filter(has_branches, chain.nests[0].walk()), None)
+    if branching is not None:
+        raise RemapError(
+            f"{branching.NAME} goes from block to block, where it is open which of them run",
+            remedy="write the branches as conditionals (exec.if)",
+            location=branching.location,
+        )
     return Remapping(module, chain, identity(chain.structure))
+
+
+def forget_remaps(function: Function, rewriter: Rewriter) -> tuple[Decision, ...]:
+    """Let a function forget what was rearranged, since its nests are about to change in another
+    way: whoever looks at the levels then is nobody that the remaps were proven for."""
+    if remaps_of(function):
+        rewriter.set_function_attribute(function, "remaps", ())
+    return ()
 
 
 def _chosen(module: Module, name: str | None) -> Function:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
+from math import prod
 
 from tilenest.analysis import (
     ExecChain,
@@ -49,10 +50,12 @@ from tilenest.ir import (
     Value,
     clone_operation,
 )
-from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Sym
+from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Mul, Sym
 from tilenest.passes.index_ops import emit_index
 from tilenest.records import record
 
+# More than any run gets through, and so few that sums and blocks of them fit an index.
+_MOST_INSTANCES = 1 << 62
 _CLASSES: Mapping[str, type[Nest]] = {
     "parallel": Parallel,
     "serial": Serial,
@@ -384,8 +387,21 @@ class ChainBuilder:
                 self.extents[name] = self._trips(name)
             else:
                 arguments = [self._extent(argument) for argument in entry.arguments]
-                self.extents[name] = emit_index(self.before, entry.expression, arguments)
+                self.extents[name] = self._defined(entry.expression, arguments)
         return self.extents[name]
+
+    def _defined(self, expression: IndexExpr, arguments: Sequence[Value]) -> Value:
+        """The value of a formula of extents; a product of them is bounded."""
+        if not isinstance(expression, Mul):
+            return emit_index(self.before, expression, arguments)
+        left = self._defined(expression.left, arguments)
+        right = self._defined(expression.right, arguments)
+        ends = [known[1] for known in map(range_of, (left, right)) if known is not None]
+        if len(ends) < 2 or prod(ends) > _MOST_INSTANCES:
+            most = self._constant(self.before, _MOST_INSTANCES)
+            room = _applied(self.before, "floordiv", most, right)
+            left = _applied(self.before, "minimum", left, room)
+        return _applied(self.before, "mul", left, right)
 
     def _trips(self, name: str) -> Value:
         """How many instances an axis has."""

@@ -1,18 +1,19 @@
-"""Where operations say they run, after the levels around them were rearranged.
+"""Where operations say they run, after the levels around them changed.
 
 In: the operations of a chain that say so, and the proofs of a remap. Out: for each of them the new
 depths, and its active set over the new coordinates. A depth below the chain moves with what stands
-around it.
+around it. Levels of one instance that go, and levels that come around, change no more than depths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from tilenest.analysis import ExecChain, Placed
-from tilenest.dialects import Placement
+from tilenest.analysis import ExecChain, Placed, enclosing_nests
+from tilenest.dialects import Nest, Placement
 from tilenest.errors import RemapError
 from tilenest.execution import ExecRemap, RemapProof
+from tilenest.ir import Operation, Rewriter
 from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr
 from tilenest.records import record
 
@@ -70,3 +71,28 @@ class Replacing:
         below = active.n_dims - len(dims)
         dims += [DimRef(frontier - below + place) for place in range(below)]
         return active.with_dims(dims[: active.n_dims], frontier)
+
+
+def leave_levels(nest: Nest, rewriter: Rewriter) -> None:
+    """Count depths inside a nest of one instance without its levels, since it is about to go."""
+    first = _depth(nest)
+    for op, stated in _stated_in(nest):
+        rewriter.set_attribute(op, "place", stated.without_levels(first, nest.rank))
+
+
+def enter_levels(copy: Operation, rewriter: Rewriter) -> None:
+    """Count depths in what came from another function with the levels that are around it here."""
+    depth = _depth(copy)
+    for op, stated in _stated_in(copy) if depth else ():
+        rewriter.set_attribute(op, "place", stated.below_levels(depth))
+
+
+def _depth(op: Operation) -> int:
+    return sum(nest.rank for nest in enclosing_nests(op))
+
+
+def _stated_in(holder: Operation) -> Iterator[tuple[Operation, Placement]]:
+    for op in holder.walk():
+        stated = op.attributes.get("place")
+        if isinstance(stated, Placement):
+            yield op, stated

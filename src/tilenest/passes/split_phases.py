@@ -25,7 +25,6 @@ from tilenest.analysis import (
     is_met_in,
     may_overlap,
     nearest_parallel,
-    remaps_of,
     stored_by,
     trip_counts,
 )
@@ -53,6 +52,7 @@ from tilenest.ir import (
 from tilenest.layouts import AffineMap, DimRef, IndexExpr, Sym
 from tilenest.passes.compose import Composer
 from tilenest.passes.pieces import insert_pointwise, insert_store
+from tilenest.passes.remap import forget_remaps
 from tilenest.records import replace
 
 Phase = list[Operation]
@@ -70,9 +70,8 @@ def split_phases(function: Function, rewriter: Rewriter) -> None:
     for nest in nests:
         _refuse_updates(nest)
         _Split(nest, rewriter).run()
-    if nests and remaps_of(function):
-        # They were proven for nests that are no more.
-        rewriter.set_function_attribute(function, "remaps", ())
+    if nests:
+        forget_remaps(function, rewriter)
 
 
 def _refuse_updates(nest: Parallel) -> None:

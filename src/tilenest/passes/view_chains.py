@@ -1,9 +1,9 @@
 """Accesses of views of views, followed down to the storage below.
 
 In: a load or store of a `view.remap`. Out: where it lands in the storage, and what must hold on the
-way there: inside every view of the chain, and wherever that view has elements. A read gives the
-fill of the first view that it leaves; a write is dropped. Afterwards no access asks a remapped
-view.
+way there: inside every view of the chain. A read that leaves one gives the fill of the view above,
+or what the access says where that does not pad; a write is dropped. Afterwards no access asks a
+remapped view.
 
     %v = view.remap(%A, map = (d0) -> (d0 - 2), fill = 7.0)
     tile.load %v[%o]     becomes   inside %v ? (%A[%o + d0 - 2] else 7.0) : 0.0
@@ -72,15 +72,15 @@ class Layer:
 @record
 class Landing:
     """Where an access lands in the storage; `layers` are met in order, then the storage's bounds,
-    outside of which a read gives `fill`."""
+    outside of which a read gives `fill`, or what the access itself says."""
 
     base: Value
     results: tuple[IndexExpr, ...]
     layers: tuple[Layer, ...]
-    fill: bool | int | float
+    fill: bool | int | float | None
 
-    def access(self, composer: Composer) -> Access:
-        return composer.access(self.base, self.results, "zero", self.fill)
+    def access(self, composer: Composer, fill: bool | int | float = 0) -> Access:
+        return composer.access(self.base, self.results, "zero", fill)
 
     def is_there(self, emitter: Emitter) -> list[Value]:
         """All conditions, as bools."""
@@ -134,7 +134,6 @@ def landing_of(
         slacks = [composer.simplified(e.substitute(here, symbols)) for e in op.conditions]
         layers.append(Layer(tuple(Condition(e) for e in slacks if not _is_met(composer, e)), fill))
         here = [composer.simplified(e.substitute(here, symbols)) for e in op.map.results]
-    assert fill is not None, "the view is no remapped one"
     needed = tuple(layer for layer in layers if layer.conditions)
     return Landing(base_of(view), tuple(here), needed, fill)
 
@@ -197,14 +196,15 @@ def lower_element_load(op: Load, rewriter: Rewriter) -> None:
     type_ = op.result.type
 
     def other() -> Value:
-        return emitter.constant(_zero(type_), type_) if op.other is None else op.other
+        return emitter.constant(zero_of(type_), type_) if op.other is None else op.other
 
+    fill = landing.fill
     wanted = landing.is_there(emitter) + ([] if op.mask is None else [op.mask])
     loaded = builder.insert(
         Load(
             view=landing.base,
             origins=[emitter.index(place) for place in landing.results],
-            other=emitter.constant(landing.fill, type_),
+            other=other() if fill is None else emitter.constant(fill, type_),
             mask=all_of(emitter, wanted) if wanted else None,
             result_types=[type_],
         )
@@ -236,7 +236,8 @@ def lower_element_update(op: Atomic, rewriter: Rewriter) -> None:
     rewriter.replace_op(op, update.results)
 
 
-def _zero(type_: Type) -> bool | int | float:
+def zero_of(type_: Type) -> bool | int | float:
+    """The 0 of an element type."""
     dtype = element_dtype(type_)
     if dtype.is_bool:
         return False

@@ -15,15 +15,11 @@ from tilenest.decisions import Decision
 from tilenest.dialects import Alloc, MemoryAllocate, Parallel
 from tilenest.errors import ScopeError, TargetError
 from tilenest.ir import Analysis, Asker, Edit, EditKind, EffectKind, Function, On, Operation
-from tilenest.machine import OPEN_SCOPE, MemoryNeed, ResourceClass, Target, preferred_scopes
+from tilenest.machine import OPEN_SCOPE, MemoryNeed, ResourceClass, Target
 from tilenest.records import record
 
 _OPEN_MEMORY = "auto"
-_OPERATIONS = {
-    EffectKind.READ: "load",
-    EffectKind.WRITE: "store",
-    EffectKind.ATOMIC: "atomic",
-}
+_ACCESSES = frozenset({EffectKind.READ, EffectKind.WRITE, EffectKind.ATOMIC})
 
 
 @record
@@ -100,10 +96,10 @@ def _operations_on(op: Operation) -> frozenset[str]:
     """What is done in a memory."""
     memory = op.results[0]
     return frozenset(
-        _OPERATIONS[effect.kind]
+        effect.kind.operation
         for user in memory.users
         for effect in user.effects()
-        if effect.resource is memory and effect.kind in _OPERATIONS
+        if effect.resource is memory and effect.kind in _ACCESSES
     )
 
 
@@ -125,7 +121,7 @@ def _scope(op: Parallel, outer: Mapping[Parallel, str], target: Target) -> str:
                 op.location,
             )
     within = target.scopes.is_within
-    preferred = preferred_scopes(target.scopes, is_outermost=above is None)
+    preferred = target.root_scopes if above is None else target.nested_scopes
     for name in preferred if op.scope == OPEN_SCOPE else (op.scope,):
         if (above is None or within(name, above)) and all(within(deep, name) for deep in inside):
             return name

@@ -120,12 +120,17 @@ def _is_private(status: os.stat_result) -> bool:
 
 def _read_private_file(path: Path) -> bytes:
     """The bytes of a regular file that only we can write to, else nothing."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
+    # Opening a pipe would wait for its writer.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    descriptor = os.open(path, flags)
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or not _is_private(status):
             return b""
-        return file.read()
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read()
+    finally:
+        os.close(descriptor)
 
 
 def _write_then_rename(path: Path, data: bytes) -> None:

@@ -9,6 +9,7 @@ compiles a variant. Compiling is one at a time in the process, and never while i
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from types import FunctionType
 from typing import Any
 
 from tilenest.backends.llvm import RAN, Argument, ArrayArgument, ScalarArgument
-from tilenest.capture import ArraySpec, Specification, definition_location
+from tilenest.capture import ArraySpec, Specification, known_location
 from tilenest.driver import Captured, Compilation, capture_kernel
 from tilenest.errors import (
     ArgumentTypeError,
@@ -25,11 +26,11 @@ from tilenest.errors import (
     OverlapError,
     ReadOnlyError,
     SourceLocation,
-    SourceUnavailableError,
     TileError,
 )
 from tilenest.records import record, replace
 from tilenest.runtime.arguments import Accepted, NotPreparedError, Prepare, accept
+from tilenest.runtime.endings import finish_calls
 from tilenest.runtime.faults import has_run
 from tilenest.runtime.loading import Loaded, load
 from tilenest.runtime.memory import coincide, nests, share_elements, shares_with_itself
@@ -79,10 +80,7 @@ class KernelSource:
     @property
     def location(self) -> SourceLocation | None:
         """Where the kernel is defined, when its source can be read."""
-        try:
-            return definition_location(self.function)
-        except SourceUnavailableError:
-            return None
+        return known_location(self.function)
 
     def capture(self, specs: Sequence[Specification]) -> Captured:
         """The program for arguments of these specs."""
@@ -319,6 +317,9 @@ class Dispatcher:
         if len(self._by_shape) >= _MOST_SHAPES:
             self._by_shape.clear()
         self._by_shape[shapes] = path
+
+
+atexit.register(finish_calls, (Path.try_run.__code__, Dispatcher.run.__code__))
 
 
 def _shapes_of(arguments: Sequence[Any]) -> Hashable:

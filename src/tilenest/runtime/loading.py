@@ -23,6 +23,7 @@ from tilenest.driver import Captured, Compilation, host, lower
 from tilenest.errors import InternalError, TargetError, TileError
 from tilenest.records import replace
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
+from tilenest.runtime.endings import follow
 from tilenest.runtime.foreign import function_at, library_symbols
 from tilenest.runtime.identity import compiler_identity
 from tilenest.runtime.threads import native_pool
@@ -38,6 +39,7 @@ class Loaded:
             self.compilation = made
         loaded = load_object(code, _symbols(code))
         self.function: Callable[..., int | bytes] = function_at(loaded.address(ENTRY), loaded)
+        follow(self, self.function)
 
     @cached_property
     def compilation(self) -> Compilation:

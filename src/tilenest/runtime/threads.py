@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import SupportsIndex
 
 from tilenest.backends.llvm import NativePool, compile_pool, load_pool
 from tilenest.driver import host
 from tilenest.errors import DomainError
+from tilenest.language import host_int
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
 from tilenest.runtime.identity import compiler_identity
 
@@ -42,17 +44,18 @@ os.register_at_fork(
 )
 
 
-def set_num_threads(count: int) -> None:
+def set_num_threads(count: SupportsIndex) -> None:
     """Let kernels run on up to `count` threads, the calling one included."""
-    if type(count) is not int or not 1 <= count <= MOST_THREADS:
+    number = host_int(count)
+    if number is None or not 1 <= number <= MOST_THREADS:
         raise DomainError(
             f"{count!r} is not a number of threads",
             remedy=f"use a whole number from 1 to {MOST_THREADS}",
         )
     with _threads.lock:
-        _threads.chosen = count
+        _threads.chosen = number
         if _threads.pool is not None:
-            _threads.pool.set_threads(count)
+            _threads.pool.set_threads(number)
 
 
 def get_num_threads() -> int:

@@ -14,17 +14,18 @@ from collections.abc import Iterator
 
 from tilenest.analysis import atom_sites
 from tilenest.dialects import AtomCall, AtomChoice, MapReducePost, Sched
-from tilenest.ir import Rule, TileType, TokenType, Type, VectorType
+from tilenest.ir import Rule, Subject, TileType, TokenType, Type, VectorType
 from tilenest.layouts import AffineMap, Answer, Space, equal, of_affine_map
-from tilenest.machine import CPU_ATOMS, AtomContract, AtomSite, failing
-from tilenest.verify.expectations import Findings, op_rule
+from tilenest.machine import AtomContract, AtomSite, Catalogue, failing
+from tilenest.verify.expectations import Findings, place_rule
 from tilenest.verify.reduction_rules import regrouping
+from tilenest.verify.targets import target_of
 
 _REMEDY = "repartition the operand before the call"
 
 
-def _layouts(op: AtomCall) -> Findings:
-    contract = CPU_ATOMS.find(op.atom)
+def _layouts(op: AtomCall, subject: Subject) -> Findings:
+    contract = target_of(subject).atoms.find(op.atom)
     assert contract is not None, "OP94 holds"
     types = [value.type for value in op.arguments]
     for place, (type_, layout, wanted) in enumerate(
@@ -78,10 +79,10 @@ def _lie_alike(layout: AffineMap, wanted: AffineMap, extents: tuple[int, ...]) -
     return equal(of_affine_map(layout, domain, places), of_affine_map(wanted, domain, places))
 
 
-def _chosen(op: MapReducePost) -> Findings:
+def _chosen(op: MapReducePost, subject: Subject) -> Findings:
     sched = op.sched
     # What may not be regrouped needs no atom, and has a diagnostic of its own.
-    if not isinstance(sched, Sched) or any(regrouping(op)):
+    if not isinstance(sched, Sched) or any(regrouping(op, subject)):
         return
     sites = atom_sites(op, sched.loops)
     if len(sites) != len(sched.atoms):
@@ -91,13 +92,13 @@ def _chosen(op: MapReducePost) -> Findings:
         )
         return
     for site, choice in zip(sites.values(), sched.atoms, strict=True):
-        yield from _fits(site, choice)
+        yield from _fits(site, choice, target_of(subject).atoms)
 
 
-def _fits(site: AtomSite, choice: AtomChoice) -> Findings:
-    contract = CPU_ATOMS.find(choice.atom)
+def _fits(site: AtomSite, choice: AtomChoice, atoms: Catalogue) -> Findings:
+    contract = atoms.find(choice.atom)
     if contract is None:
-        known = ", ".join(entry.id for entry in CPU_ATOMS)
+        known = ", ".join(entry.id for entry in atoms)
         yield f"no catalogue has the atom {choice.atom!r}", f"atoms are {known}"
         return
     if choice.version != contract.version:
@@ -111,6 +112,6 @@ def _fits(site: AtomSite, choice: AtomChoice) -> Findings:
 
 
 OPERAND_RULES: tuple[Rule, ...] = (
-    op_rule("TN16", "operands of atoms lie as demanded", AtomCall, _layouts),
-    op_rule("TN16b", "schedules name atoms that fit their nests", MapReducePost, _chosen),
+    place_rule("TN16", "operands of atoms lie as demanded", AtomCall, _layouts),
+    place_rule("TN16b", "schedules name atoms that fit their nests", MapReducePost, _chosen),
 )

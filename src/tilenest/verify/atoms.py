@@ -9,10 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.dialects import ATOM_EFFECTS, AtomCall, AtomEffect
-from tilenest.ir import ScalarType, TileType, TokenType, Type, Value, VectorType, describe_type
+from tilenest.ir import (
+    ScalarType,
+    Subject,
+    TileType,
+    TokenType,
+    Type,
+    Value,
+    VectorType,
+    describe_type,
+)
 from tilenest.layouts import AffineMap
-from tilenest.machine import CPU_ATOMS, AtomContract
-from tilenest.verify.expectations import Findings, expect_choice, op_rule, types_of
+from tilenest.machine import AtomContract
+from tilenest.verify.expectations import Findings, expect_choice, op_rule, place_rule, types_of
+from tilenest.verify.targets import target_of
 
 
 def _call(op: AtomCall) -> Findings:
@@ -36,10 +46,11 @@ def _call(op: AtomCall) -> Findings:
         )
 
 
-def _contract(op: AtomCall) -> Findings:
-    contract = CPU_ATOMS.find(op.atom)
+def _contract(op: AtomCall, subject: Subject) -> Findings:
+    atoms = target_of(subject).atoms
+    contract = atoms.find(op.atom)
     if contract is None:
-        known = ", ".join(entry.id for entry in CPU_ATOMS)
+        known = ", ".join(entry.id for entry in atoms)
         yield f"no catalogue has the atom {op.atom!r}", f"atoms are {known}"
         return
     if op.version != contract.version:
@@ -75,5 +86,5 @@ def _elements(values: Sequence[Value]) -> list[Type]:
 
 ATOM_RULES = (
     op_rule("OP93", "calls of atoms say what they do", AtomCall, _call),
-    op_rule("OP94", "calls of atoms keep the contract they name", AtomCall, _contract),
+    place_rule("OP94", "calls of atoms keep the contract they name", AtomCall, _contract),
 )

@@ -22,7 +22,6 @@ from tilenest.dialects import (
     YieldUpdates,
 )
 from tilenest.ir import BOOL, INDEX, Fault, Rule, Subject
-from tilenest.machine import NESTS
 from tilenest.verify.expectations import (
     Findings,
     describe_types,
@@ -106,8 +105,6 @@ def _stages(op: Pipeline | Reduce) -> Findings:
 
 
 def _policies(op: Nest) -> Findings:
-    if isinstance(op, Parallel):
-        yield from expect_choice("`scope`", op.scope, NESTS)
     if isinstance(op, Reduce):
         yield from expect_choice("`policy`", op.policy, REDUCTION_POLICIES)
     if isinstance(op, Pipeline):

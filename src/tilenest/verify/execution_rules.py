@@ -36,29 +36,24 @@ from tilenest.execution import (
     check_bindings,
     first_failure,
 )
-from tilenest.ir import Fault, Operation, Rule, Subject
-from tilenest.machine import CPU_ATOMS, LANGUAGE_SCOPES, OPEN_SCOPE
-from tilenest.verify.targets import target_of
+from tilenest.ir import Fault, Operation, Rule, Subject, Variable, describe_attribute
+from tilenest.machine import OPEN_SCOPE
+from tilenest.verify.targets import scopes_of, target_of
 
 _MOST_JUDGED = 256
-
-
-def scopes_of(subject: Subject) -> TargetScopes:
-    """The scopes that a module may name: those of its target once it is planned."""
-    return LANGUAGE_SCOPES if subject.module.form == "candidate" else target_of(subject).scopes
 
 
 # TN03 ----------------------------------------------------------------------------------------
 
 
 def _bindings(subject: Subject) -> Iterator[Fault]:
-    scopes = scopes_of(subject)
-    known = scopes.names
     for op in subject.of(Parallel):
         if op.scope == OPEN_SCOPE:
             continue
         around = (nest for nest in enclosing_parallels(op) if nest.scope != OPEN_SCOPE)
         bound = (*reversed(tuple(around)), op)
+        scopes = scopes_of(subject, (nest.scope for nest in bound))
+        known = scopes.names
         missing = next((nest.scope for nest in bound if nest.scope not in known), None)
         if missing is not None:
             if op.scope == missing:
@@ -116,7 +111,9 @@ def _judged(
 def _cuts(subject: Subject) -> Iterator[Fault]:
     for op, stated in _stated(subject):
         if not isinstance(stated, Placement):
-            yield Fault(op, f"its place is {stated!r}", "use a placement, or none")
+            yield Fault(
+                op, f"its place is {describe_attribute(stated)}", "use a placement, or none"
+            )
             continue
         depth = sum(nest.rank for nest in enclosing_nests(op))
         for name, cut in (("anchor", stated.anchor), ("frontier", stated.frontier)):
@@ -138,7 +135,7 @@ def _cuts(subject: Subject) -> Iterator[Fault]:
 def _stated(subject: Subject) -> Iterator[tuple[Operation, object]]:
     for op in subject.operations:
         stated = op.attributes.get("place")
-        if stated is not None:
+        if stated is not None and not isinstance(stated, Variable):
             yield op, stated
 
 
@@ -151,7 +148,7 @@ def _remaps(subject: Subject) -> Iterator[Fault]:
         if not isinstance(remembered, tuple) or len(remembered) != len(remaps_of(function)):
             yield Fault(
                 None,
-                f"@{function.name} remembers {remembered!r} as its remaps",
+                f"@{function.name} remembers {describe_attribute(remembered)} as its remaps",
                 "let a function remember a list of remaps",
                 function,
             )
@@ -202,12 +199,12 @@ def _anchor(op: Operation, stated: Placement, place: Place) -> Iterator[Fault]:
 
 
 def _participants(subject: Subject) -> Iterator[Fault]:
-    scopes = scopes_of(subject)
-    names = scopes.names
     for op in subject.of(AtomCall):
-        contract = CPU_ATOMS.find(op.atom)
-        bound = [nest.scope for nest in enclosing_parallels(op) if nest.scope in names]
-        if contract is None or not bound or contract.participants not in names:
+        contract = target_of(subject).atoms.find(op.atom)
+        around = [nest.scope for nest in enclosing_parallels(op) if nest.scope != OPEN_SCOPE]
+        scopes = scopes_of(subject, around)
+        bound = [scope for scope in around if scope in scopes.names]
+        if contract is None or not bound or contract.participants not in scopes.names:
             continue
         if not scopes.is_within(contract.participants, bound[0]):
             yield Fault(

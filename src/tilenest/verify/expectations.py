@@ -15,7 +15,6 @@ from tilenest.ir import (
     BOOL,
     INDEX,
     Block,
-    BufType,
     DType,
     Fault,
     Operation,
@@ -27,7 +26,6 @@ from tilenest.ir import (
     Type,
     Value,
     VectorType,
-    ViewType,
     describe_type,
 )
 from tilenest.layouts import Dim, dims_compatible_by_position, join_dims
@@ -39,11 +37,18 @@ Findings = Iterator[Finding]
 
 def op_rule(id_: str, title: str, cls: type[OpT], check: Callable[[OpT], Findings]) -> Rule:
     """A rule about every operation of a class."""
+    return place_rule(id_, title, cls, lambda op, _: check(op))
+
+
+def place_rule(
+    id_: str, title: str, cls: type[OpT], check: Callable[[OpT, Subject], Findings]
+) -> Rule:
+    """A rule about every operation of a class, which depends on its target or asks analyses."""
 
     def faults(subject: Subject) -> Iterator[Fault]:
         for op in subject.of(cls):
             try:
-                for message, remedy in check(op):
+                for message, remedy in check(op, subject):
                     yield Fault(op, message, remedy)
             except ShapeError as error:
                 remedy = error.remedy or "use smaller numbers"
@@ -155,15 +160,6 @@ def lanes_of(type_: Type) -> int | None:
     """The lanes of a vector, 0 for a scalar, None for anything else."""
     if isinstance(type_, VectorType):
         return type_.lanes
-    return 0 if isinstance(type_, ScalarType) else None
-
-
-def rank_of(type_: Type) -> int | None:
-    """How many coordinates an element has; None where there are no elements to address."""
-    if isinstance(type_, TileType):
-        return len(type_.dims)
-    if isinstance(type_, ViewType | BufType):
-        return len(type_.shape)
     return 0 if isinstance(type_, ScalarType) else None
 
 

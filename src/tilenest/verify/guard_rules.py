@@ -102,7 +102,8 @@ def _capabilities(subject: Subject) -> Iterator[Fault]:
         yield from _lacking(function, subject)
         launched = [bodies[op.callee] for op in function.walk() if isinstance(op, Launch)]
         operations = (op for code in (function, *launched) for op in code.walk())
-        missing = sorted(needed_features(operations) - capabilities_of(function))
+        needed = needed_features(operations, target_of(subject).atoms)
+        missing = sorted(needed - capabilities_of(function))
         if missing:
             yield Fault(
                 None,

@@ -8,7 +8,7 @@ TN01 is asked before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 
 from tilenest.analysis import (
     Distributions,
@@ -19,136 +19,35 @@ from tilenest.analysis import (
     repartition_cost,
     trip_counts,
 )
-from tilenest.dialects import (
-    Access,
-    Alloc,
-    AtomCall,
-    MapReducePost,
-    MemoryAllocate,
-    Reindex,
-    Remap,
-    Repartition,
-    Spread,
-)
-from tilenest.ir import (
-    BufType,
-    Fault,
-    MemoryType,
-    Operation,
-    Rule,
-    ScalarType,
-    Subject,
-    Value,
-    VectorType,
-    ViewType,
-)
-from tilenest.layouts import AffineMap
-from tilenest.records import record
-from tilenest.verify.expectations import Findings, rank_of
+from tilenest.dialects import Alloc, MapReducePost, Repartition, Spread
+from tilenest.ir import BufType, Fault, MapUse, Operation, Rule, Subject, describe_attribute
+from tilenest.verify.expectations import Findings
 
 _EXTENTS = 1 << 63
 
 
-@record
-class _Use:
-    """A map, and between how many coordinates it has to go."""
-
-    what: str
-    map: AffineMap
-    dims: int
-    symbols: int
-    results: int
-
-
 def _meeting(subject: Subject) -> Iterator[Fault]:
     for op in subject.operations:
-        uses = _USES.get(type(op))
-        if uses is None:
-            continue
-        for use in uses(op):
+        for use in op.map_uses():
             if not _fits(use):
                 yield Fault(op, _found(use), _wanted(use))
     yield from _spread_faults(subject)
 
 
-def _fits(use: _Use) -> bool:
+def _fits(use: MapUse) -> bool:
     actual = use.map.n_dims, use.map.n_syms, len(use.map.results)
     return actual == (use.dims, use.symbols, use.results)
 
 
-def _found(use: _Use) -> str:
+def _found(use: MapUse) -> str:
     return (
         f"{use.what} is addressed by {use.map.n_dims} dims and {use.map.n_syms} symbols at "
         f"{len(use.map.results)} coordinates"
     )
 
 
-def _wanted(use: _Use) -> str:
+def _wanted(use: MapUse) -> str:
     return f"address it by {use.dims} dims and {use.symbols} symbols at {use.results} coordinates"
-
-
-# Uses of maps ----------------------------------------------------------------------------------
-
-
-def _of_reindex(op: Operation) -> Iterator[_Use]:
-    assert isinstance(op, Reindex)
-    source = rank_of(op.value.type)
-    target = rank_of(op.results[0].type) if len(op.results) == 1 else None
-    if source is not None and target is not None:
-        yield _Use("the value", op.map, target, len(op.symbols), source)
-
-
-def _of_remap(op: Operation) -> Iterator[_Use]:
-    assert isinstance(op, Remap)
-    below = op.view.type
-    own = op.results[0].type if len(op.results) == 1 else None
-    if isinstance(below, ViewType) and isinstance(own, ViewType):
-        yield _Use("the view", op.map, own.rank, len(op.symbols), below.rank)
-        if isinstance(op.valid, AffineMap):
-            conditions = len(op.valid.results)
-            yield _Use("what is valid", op.valid, own.rank, len(op.symbols), conditions)
-
-
-def _of_memory(op: Operation) -> Iterator[_Use]:
-    assert isinstance(op, MemoryAllocate)
-    type_ = op.results[0].type if op.results else None
-    if isinstance(type_, MemoryType) and isinstance(op.layout, AffineMap):
-        yield _Use("the storage", op.layout, len(type_.dims), 0, len(op.storage))
-
-
-def _of_work(op: Operation) -> Iterator[_Use]:
-    assert isinstance(op, MapReducePost)
-    groups: Sequence[tuple[str, Sequence[Value]]] = (
-        ("input", op.inputs),
-        ("seed", op.seeds),
-        ("post", op.posts),
-        ("output", op.outputs),
-    )
-    for name, values in groups:
-        accesses = op.attributes[f"{name}_access"]
-        for place, (value, access) in enumerate(zip(values, accesses, strict=False)):
-            rank = rank_of(value.type)
-            is_value = name == "output" and isinstance(value.type, ScalarType)
-            if rank is not None and not is_value and isinstance(access, Access):
-                yield _Use(f"{name} {place}", access.map, op.rank, len(op.symbols), rank)
-
-
-def _of_call(op: Operation) -> Iterator[_Use]:
-    assert isinstance(op, AtomCall)
-    for place, (value, layout) in enumerate(zip(op.arguments, op.layouts, strict=False)):
-        # A vector is found by its register and the lane.
-        rank = 2 if isinstance(value.type, VectorType) else rank_of(value.type)
-        if rank is not None and isinstance(layout, AffineMap):
-            yield _Use(f"operand {place}", layout, layout.n_dims, 0, rank)
-
-
-_USES: dict[type[Operation], Callable[[Operation], Iterator[_Use]]] = {
-    Reindex: _of_reindex,
-    Remap: _of_remap,
-    MemoryAllocate: _of_memory,
-    MapReducePost: _of_work,
-    AtomCall: _of_call,
-}
 
 
 # Distributions ---------------------------------------------------------------------------------
@@ -157,10 +56,10 @@ _USES: dict[type[Operation], Callable[[Operation], Iterator[_Use]]] = {
 def _spread_faults(subject: Subject) -> Iterator[Fault]:
     for op, what, spread in _spreads(subject):
         if not isinstance(spread, Spread):
-            yield Fault(op, f"{what} is {spread!r}", "use a #spread record")
+            yield Fault(op, f"{what} is {describe_attribute(spread)}", "use a #spread record")
             continue
         places = len(spread.participants) + len(spread.fragment)
-        use = _Use(what, spread.placement, places, 0, len(spread.logical))
+        use = MapUse(what, spread.placement, places, 0, len(spread.logical))
         extents = (*spread.logical, *spread.participants, *spread.fragment)
         if not all(0 <= extent < _EXTENTS for extent in extents):
             yield Fault(op, f"{what} has the extents {extents}", "use extents of at least 0")

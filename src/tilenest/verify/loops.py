@@ -102,10 +102,10 @@ def _check(op: Check) -> Findings:
     yield from expect_types("results", types_of(op.results), [])
     if op.condition is not None:
         yield from expect_types("conditions", [op.condition.type], [BOOL])
-    if op.axis < 0 or op.count < 1 or op.site < 0:
+    if min(op.axis, op.site, op.depth) < 0 or op.count < 1:
         yield (
-            f"checks {op.count} coordinates of axis {op.axis} at site {op.site}",
-            "count axes and sites from 0 and check at least one coordinate",
+            f"checks {op.count} coordinates of axis {op.axis} at site {op.site}, depth {op.depth}",
+            "count axes, sites and depths from 0 and check at least one coordinate",
         )
 
 

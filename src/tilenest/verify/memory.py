@@ -15,6 +15,7 @@ from tilenest.dialects import (
     MemoryAllocate,
     MemoryLoad,
     MemoryStore,
+    rank_of,
 )
 from tilenest.ir import (
     STATE,
@@ -27,11 +28,14 @@ from tilenest.ir import (
     Subject,
     TileType,
     Type,
+    describe_attribute,
+    element_dtype,
 )
 from tilenest.layouts import AffineMap
 from tilenest.verify.expectations import (
     Findings,
     describe_types,
+    expect_index,
     expect_types,
     op_rule,
     types_of,
@@ -47,9 +51,13 @@ def _allocate(op: MemoryAllocate) -> Findings:
         return
     if op.layout is None:
         if op.storage:
-            yield f"has the storage {op.storage} and no layout", "give both, or neither"
+            yield (
+                f"has the storage {describe_attribute(op.storage)} and no layout",
+                "give both, or neither",
+            )
     elif not isinstance(op.layout, AffineMap) or not _is_shape(op.storage):
-        yield f"has the layout {op.layout!r} in {op.storage!r}", "use a map and extents from 0"
+        found = f"{describe_attribute(op.layout)} in {describe_attribute(op.storage)}"
+        yield f"has the layout {found}", "use a map and extents from 0"
 
 
 def _is_shape(storage: tuple[object, ...]) -> bool:
@@ -73,12 +81,32 @@ def _access(op: MemoryLoad | MemoryStore) -> Findings:
         found = describe_types([type_, op.state.type])
         yield f"takes {found}", "take a memory and a state of it"
         return
-    content: Type = TileType(type_.dtype, type_.dims) if type_.dims else ScalarType(type_.dtype)
-    if isinstance(op, MemoryLoad):
-        yield from expect_types("results", types_of(op.results), [content])
-    else:
+    if isinstance(op, MemoryStore):
         yield from expect_types("results", types_of(op.results), [STATE])
-        yield from expect_types("stored values", [op.value.type], [content])
+    elif len(op.results) != 1:
+        yield f"gives {describe_types(types_of(op.results))}", "give what is loaded"
+        return
+    if op.origins:
+        yield from _part(op, type_)
+        return
+    content: Type = TileType(type_.dtype, type_.dims) if type_.dims else ScalarType(type_.dtype)
+    what = "results" if isinstance(op, MemoryLoad) else "stored values"
+    yield from expect_types(what, [op.content], [content])
+
+
+def _part(op: MemoryLoad | MemoryStore, type_: MemoryType) -> Findings:
+    """A part has the rank and the dtype of the memory, and any extents."""
+    yield from expect_index("origin", op.origins)
+    content, rank = op.content, len(type_.dims)
+    if len(op.origins) != rank or rank_of(content) != rank:
+        yield (
+            f"has {len(op.origins)} origins and {describe_types([content])} for a memory of rank "
+            f"{rank}",
+            "give one origin and one dim of the part per axis",
+        )
+    if element_dtype(content) is not type_.dtype:
+        found = describe_types([content])
+        yield f"accesses {found} in a memory of {type_.dtype.name}", "use the dtype of the memory"
 
 
 def _states(*faults: StateFault) -> Callable[[Subject], Iterator[Fault]]:
@@ -89,20 +117,20 @@ def _states(*faults: StateFault) -> Callable[[Subject], Iterator[Fault]]:
         users = [op for kind in kinds for op in subject.of(kind)]
         for function in {op.parent_function: None for op in users}:
             assert function is not None
-            if not all(map(_hands_on, function.walk())):
+            if not all(map(_is_read, function.walk())):
                 continue
             for problem in subject.analyses.get(MemoryStates, function).problems:
                 if problem.fault in faults:
-                    yield Fault(
-                        problem.operation, problem.fault.value, _STATE_REMEDIES[problem.fault]
-                    )
+                    yield Fault(problem.operation, str(problem), _STATE_REMEDIES[problem.fault])
 
     return found
 
 
-def _hands_on(op: Operation) -> bool:
-    """Whether regions take and give as many values as the operation carries: else other rules
-    tell."""
+def _is_read(op: Operation) -> bool:
+    """Whether regions take and give as many values as the operation carries, and an access is of a
+    memory: else other rules tell."""
+    if isinstance(op, MemoryLoad | MemoryStore):
+        return not any(True for _ in _access(op))
     if not isinstance(op, CarryingNest | If):
         return True
     if any(len(region.blocks) != 1 for region in op.regions):
@@ -118,8 +146,9 @@ def _hands_on(op: Operation) -> bool:
 _STATE_REMEDIES = {
     StateFault.STALE: "take the state that the last store before it gives",
     StateFault.FOREIGN: "take a state of the memory that is accessed",
-    StateFault.UNINITIALISED: "store in it first, on every way to the access; a loop whose trip "
-    "count may be 0 stores nothing for sure",
+    StateFault.UNINITIALISED: "store in all of the part first, on every way to the access; a loop "
+    "whose trip count may be 0 stores nothing for sure, and where the places of parts are known at "
+    "run time only, the whole has to be stored once before",
     StateFault.LOST: "hand the state on: carry it through the nest, or yield it from every branch",
     StateFault.SHARED: "allocate the memory inside the nest, so that each instance has its own",
     StateFault.MISPLACED: "use states in accesses, nests and branches only",
@@ -128,8 +157,8 @@ _STATE_REMEDIES = {
 MEMORY_RULES = (
     op_rule("OP63", "an allocation gives a memory and its first state", MemoryAllocate, _allocate),
     op_rule("OP64", "a layout gives every element its own place", MemoryAllocate, _layout),
-    op_rule("OP65", "loads read whole memories", MemoryLoad, _access),
-    op_rule("OP66", "stores write whole memories", MemoryStore, _access),
+    op_rule("OP65", "loads read a memory or a part of it", MemoryLoad, _access),
+    op_rule("OP66", "stores write a memory or a part of it", MemoryStore, _access),
     Rule("OP67", "an access takes the state that reaches it", _states(
         StateFault.STALE, StateFault.FOREIGN, StateFault.MISPLACED)),
     Rule("OP68", "what is read was stored", _states(StateFault.UNINITIALISED)),

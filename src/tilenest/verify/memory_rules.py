@@ -3,28 +3,30 @@
 In: bufs that are placed in a class of memory, and the work that touches them. Out: faults where the
 target has no such class, where its instances are not those of the owner, where what runs there
 cannot do what is done, where memory of one unit is used by several, and where instances surely read
-what others write with nothing in between. A buf whose class is left open is not asked.
+what others write with nothing in between. A buf whose class is left open is asked for the last
+alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from itertools import islice, product
 
 from tilenest.analysis import (
+    UnorderedRead,
     enclosing_parallels,
-    is_defined_above,
     nearest_parallel,
     nested_equation,
-    trip_counts,
+    unordered_read,
 )
 from tilenest.dialects import Alloc, Parallel
 from tilenest.execution import check_instances, failures
-from tilenest.ir import BufType, Fault, Operation, Rule, Subject, Touch, Value
+from tilenest.ir import EffectKind, Fault, Operation, Rule, Subject, Touch, Value
 from tilenest.machine import OPEN_SCOPE, ResourceClass, Target
 from tilenest.verify.targets import target_of
 
 _OPEN = "auto"
+_Access = tuple[Operation, Touch[Value]]
 
 
 def _placed(subject: Subject) -> Iterator[tuple[Alloc, ResourceClass | None]]:
@@ -116,35 +118,48 @@ def _hidden(op: Alloc, user: Operation, resource: ResourceClass, target: Target)
 
 
 def _in_between(subject: Subject) -> Iterator[Fault]:
-    for nest in subject.of(Parallel):
-        trips = trip_counts(nest)
-        known = [trip for trip in trips if trip is not None]
-        if len(known) < len(trips) or prod(known) < 2:
-            continue
-        touched = [
-            (op, touch)
-            for op in nest.walk()
-            for touch in op.accesses()
-            if isinstance(touch.memory.type, BufType) and _is_common(touch, nest)
-        ]
-        stored = {_element(touch) for _, touch in touched if touch.operation == "store"}
-        for op, touch in touched:
-            if touch.operation == "load" and _element(touch) in stored:
+    for op in subject.of(Alloc):
+        owner = nearest_parallel(op)
+        sharing = [user for user in _users(op) if nearest_parallel(user) is not owner]
+        stores = _done(op, sharing, EffectKind.WRITE)
+        for load in _done(op, sharing, EffectKind.READ) if stores else ():
+            for nest, found in islice(_unordered(op, load, stores), 1):
+                levels = ", ".join(f"%{index.name or '_'}" for index in nest.body.arguments)
                 yield Fault(
-                    op,
-                    f"reads elements of %{touch.memory.name or '_'} that every instance of the "
-                    "parallel around it stores, and nothing orders them",
+                    load[0],
+                    f"instance {found.reader} of the parallel over {levels} reads element "
+                    f"{found.element} of %{op.result.name or '_'}, which instance {found.writer} "
+                    "stores, and nothing orders them",
                     "let every instance have memory of its own, or parts of its own",
                 )
 
 
-def _is_common(touch: Touch[Value], nest: Parallel) -> bool:
-    """Whether all instances touch the same elements of memory that is none of theirs."""
-    return all(is_defined_above(value, nest) for value in (touch.memory, *touch.symbols))
+def _done(op: Alloc, users: list[Operation], kind: EffectKind) -> list[_Access]:
+    """How some users touch the memory, of one kind."""
+    return [
+        (user, touch)
+        for user in users
+        for touch in user.accesses()
+        if touch.memory is op.result and touch.kind is kind
+    ]
 
 
-def _element(touch: Touch[Value]) -> tuple[Value, object, tuple[Value, ...]]:
-    return touch.memory, touch.map, touch.symbols
+def _unordered(
+    op: Alloc, load: _Access, stores: list[_Access]
+) -> Iterator[tuple[Parallel, UnorderedRead]]:
+    """Its meetings with stores of other instances of the nests that share the memory."""
+    shared = [nest for nest in enclosing_parallels(load[0]) if not nest.is_ancestor_of(op)]
+    for nest, store in product(shared, stores):
+        if nest.is_ancestor_of(store[0]) and not _is_ordering(nest):
+            found = unordered_read(load, store, nest)
+            if found is not None:
+                yield nest, found
+
+
+def _is_ordering(nest: Parallel) -> bool:
+    """Whether its instances wait for each other."""
+    effects = (effect for op in nest.walk() for effect in op.effects())
+    return any(effect.kind is EffectKind.SYNCHRONIZE for effect in effects)
 
 
 MEMORY_CLASS_RULES = (

@@ -31,8 +31,9 @@ from tilenest.dialects import (
     Serial,
 )
 from tilenest.ir import Fault, Operation, OpResult, Rule, Subject
-from tilenest.machine import LANGUAGE_SCOPES, NESTS, OPEN_SCOPE
-from tilenest.verify.expectations import Findings, expect_choice, op_rule
+from tilenest.machine import OPEN_SCOPE
+from tilenest.verify.expectations import Findings, expect_choice, place_rule
+from tilenest.verify.targets import scopes_of
 
 _REMEDY = "schedule it again"
 
@@ -152,17 +153,22 @@ def _pace(op: Pipeline | Serial, schedule: PipelineSchedule) -> Findings:
 # Scopes ----------------------------------------------------------------------------------------
 
 
-def _synchronised(op: Pipeline) -> Findings:
+def _synchronised(op: Pipeline, subject: Subject) -> Findings:
     stated_by_user = () if op.dependences is None else op.dependences
     assert isinstance(stated_by_user, tuple), "OP85 holds"
     for stated in stated_by_user:
         what = f"the dependence of stage {stated.consumer} on stage {stated.producer}"
-        wrong = list(expect_choice(f"the scope of {what}", stated.scope, NESTS))
-        yield from wrong
-        if wrong or stated.scope == OPEN_SCOPE or stated.kind != "effect":
+        if stated.scope == OPEN_SCOPE:
             continue
         inner = _scopes_inside(op, (stated.producer, stated.consumer))
-        hidden = [s for s in inner if LANGUAGE_SCOPES.is_within(stated.scope, s)]
+        scopes = scopes_of(subject, (stated.scope, *inner))
+        known = (OPEN_SCOPE, *scopes.names)
+        wrong = list(expect_choice(f"the scope of {what}", stated.scope, known))
+        yield from wrong
+        if wrong or stated.kind != "effect":
+            continue
+        around = [name for name in scopes.outside_in if scopes.is_within(stated.scope, name)]
+        hidden = [name for name in around if name in inner]
         if hidden:
             yield (
                 f"{what} waits within each {stated.scope}, and instances of scope {hidden[0]} "
@@ -171,16 +177,15 @@ def _synchronised(op: Pipeline) -> Findings:
             )
 
 
-def _scopes_inside(op: Pipeline, stages: Sequence[int]) -> list[str]:
+def _scopes_inside(op: Pipeline, stages: Sequence[int]) -> frozenset[str]:
     """The scopes over which the work of stages is spread."""
-    scopes = {
+    return frozenset(
         nested.scope
         for stage in stages
         for top in op.regions[stage].operations()
         for nested in top.walk()
         if isinstance(nested, Parallel) and nested.scope != OPEN_SCOPE
-    }
-    return [name for name in LANGUAGE_SCOPES.outside_in if name in scopes]
+    )
 
 
 # Versions --------------------------------------------------------------------------------------
@@ -260,6 +265,6 @@ PIPELINE_RULES = (
     Rule("TN14", "stages are cuts with names of their own", _cuts),
     Rule("TN14b", "effects on one memory are in a stated order", _ordered),
     Rule("TN14c", "stages begin after what they depend on", _timely),
-    op_rule("TN14d", "dependences wait for every instance", Pipeline, _synchronised),
+    place_rule("TN14d", "dependences wait for every instance", Pipeline, _synchronised),
     Rule("TN15", "versions come back after their last reader", _rings),
 )

@@ -33,7 +33,6 @@ from tilenest.ir import (
     Subject,
     Type,
     describe_type,
-    fresh,
 )
 from tilenest.verify.expectations import (
     Findings,
@@ -41,6 +40,7 @@ from tilenest.verify.expectations import (
     exits,
     expect_choice,
     op_rule,
+    place_rule,
     types_of,
 )
 from tilenest.verify.schedules import folded_dims, outer_loop, overhanging
@@ -52,7 +52,8 @@ def _laws(subject: Subject) -> Iterator[Fault]:
     for nest in subject.of(Reduce):
         states = types_of(nest.initial)
         findings = [*_contract(nest.contract, states, subject.module), *_lift(nest, states)]
-        yield from (Fault(nest, *finding) for finding in findings or _tree(nest))
+        answers = subject.analyses.get(Reductions, nest)
+        yield from (Fault(nest, *finding) for finding in findings or _tree(nest, answers))
     for op in subject.of(MapReducePost):
         for place, seed in zip(op.folded_results, op.seeds, strict=True):
             contract = op.spec(place).contract
@@ -63,7 +64,7 @@ def _laws(subject: Subject) -> Iterator[Fault]:
             ]
             for message, remedy in findings:
                 yield Fault(op, f"result {place}: {message}", remedy)
-        answers = fresh(Reductions, op)
+        answers = subject.analyses.get(Reductions, op)
         yield from (Fault(op, *finding) for finding in _work(op, answers))
 
 
@@ -167,9 +168,8 @@ def _signature(name: str, states: Sequence[Type], module: Module) -> Findings:
 # Laws ------------------------------------------------------------------------------------------
 
 
-def _tree(op: Reduce) -> Findings:
+def _tree(op: Reduce, answers: Sequence[StateAnswer]) -> Findings:
     """What a nest claims is shown by its body, and a tree has a merge for every state."""
-    answers = fresh(Reductions, op)
     if op.contract.provenance != "trusted":
         pairs = zip(op.contract.laws, answers, strict=False)
         for place, (claimed, answer) in enumerate(pairs):
@@ -208,10 +208,10 @@ def _scalar_only(contract: ReductionContract) -> Findings:
 # Schedules -------------------------------------------------------------------------------------
 
 
-def regrouping(op: MapReducePost) -> Findings:
+def regrouping(op: MapReducePost, subject: Subject) -> Findings:
     """Loops that split or reorder a fold need permission."""
     loops = _loops(op)
-    answers = fresh(Reductions, op)
+    answers = subject.analyses.get(Reductions, op)
     refused = [
         (result, answer.permission(Regrouping.LANES))
         for result, answer in zip(op.folded_results, answers, strict=True)
@@ -275,6 +275,8 @@ def _counting(op: MapReducePost) -> Findings:
 
 REDUCTION_RULES = (
     Rule("TN09", "reductions have laws that their bodies show", _laws),
-    op_rule("TN09b", "schedules regroup only what a contract permits", MapReducePost, regrouping),
+    place_rule(
+        "TN09b", "schedules regroup only what a contract permits", MapReducePost, regrouping
+    ),
     op_rule("TN09c", "seeds and contributions count once", MapReducePost, _counting),
 )

@@ -18,6 +18,7 @@ from tilenest.dialects import (
     Read,
     ResultSpec,
     Sched,
+    rank_of,
 )
 from tilenest.ir import (
     BOOL,
@@ -27,6 +28,7 @@ from tilenest.ir import (
     Type,
     Value,
     ViewType,
+    describe_attribute,
     describe_type,
 )
 from tilenest.verify.expectations import (
@@ -41,7 +43,6 @@ from tilenest.verify.expectations import (
     expect_scalar_block,
     expect_types,
     op_rule,
-    rank_of,
     types_of,
 )
 
@@ -94,7 +95,7 @@ def _is_alike(op: MapReducePost, group: str, place: int, output: int) -> bool:
 
 def _access(what: str, value: Value, access: object) -> Findings:
     if not isinstance(access, Access):
-        yield f"the access of {what} is {access!r}", "use an Access"
+        yield f"the access of {what} is {describe_attribute(access)}", "use an Access"
         return
     yield from expect_choice(f"the bounds of {what}", access.bounds, ACCESS_BOUNDS)
     if rank_of(value.type) is None:
@@ -206,7 +207,7 @@ def _coverage(op: MapReducePost) -> Findings:
     if sched is None or _first(_domain(op), _accesses(op), _results(op)) is not None:
         return
     if not isinstance(sched, Sched):
-        yield f"`sched` is {sched!r}", "use a Sched"
+        yield f"`sched` is {describe_attribute(sched)}", "use a Sched"
         return
     last: dict[int, Loop] = {}
     for loop in sched.loops:

@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 from tilenest.analysis import shows_elements_once
 from tilenest.dialects import Remap, Store, Stride, chain_of, strides_of
-from tilenest.ir import DType, Fault, Rule, Subject, Value, ViewType, describe_type
+from tilenest.ir import (
+    DType,
+    Fault,
+    Rule,
+    Subject,
+    Value,
+    ViewType,
+    describe_attribute,
+    describe_type,
+)
 from tilenest.layouts import AffineMap
 from tilenest.verify.expectations import Findings, describe_types, expect_index, op_rule, types_of
 
@@ -31,21 +40,22 @@ def _remap(op: Remap) -> Findings:
             "give one for each extent that the type leaves open",
         )
     if any(extent is not None and extent < 0 for extent in own.shape):
-        yield f"has the extents {own.shape}", "use extents of at least 0"
+        yield f"has the extents {describe_attribute(own.shape)}", "use extents of at least 0"
     yield from _elements(op, own)
     known = strides_of(op.view, op.map)
     if any(s is not None and s != k for s, k in zip(own.strides, known, strict=True)):
-        yield (
-            f"claims the strides {own.strides}, the map gives {known}",
-            "leave open what is not known",
-        )
+        claimed, given = describe_attribute(own.strides), describe_attribute(known)
+        yield f"claims the strides {claimed}, the map gives {given}", "leave open what is not known"
 
 
 def _elements(op: Remap, own: ViewType) -> Findings:
     """Where there are elements, and what is read elsewhere."""
     if not isinstance(op.valid, AffineMap | None):
         yield f"`valid` is {op.valid}", "use a map of the same dims and symbols, or none"
-    if not _is_number_of(op.fill, own.dtype):
+    if op.fill is None:
+        if op.valid is not None:
+            yield "has conditions and no `fill`", "say what is read where they do not hold"
+    elif not _is_number_of(op.fill, own.dtype):
         yield f"`fill` is {op.fill!r}", f"use a number of {own.dtype.text}"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import pytest
 
 from tilenest.analysis import (
+    Facts,
     coincide,
     formula_of,
     is_inside,
@@ -15,7 +17,18 @@ from tilenest.analysis import (
     range_of,
     ranges_of,
 )
-from tilenest.dialects import Access, Alloc, Apply, Constant, Extent, Parallel, Return, Yield
+from tilenest.analysis.index_values import index_formula, number_of
+from tilenest.dialects import (
+    Access,
+    Alloc,
+    Apply,
+    Constant,
+    Extent,
+    Parallel,
+    Return,
+    Yield,
+    views,
+)
 from tilenest.ir import (
     INDEX,
     Block,
@@ -23,12 +36,13 @@ from tilenest.ir import (
     Builder,
     Function,
     Module,
+    Operation,
     Region,
     Value,
     ViewType,
     float32,
 )
-from tilenest.layouts import AffineMap, Const, DimRef, Sym, parse_affine_map
+from tilenest.layouts import AffineMap, Const, DimRef, IndexExpr, Sym, parse_affine_map
 
 
 class Program:
@@ -193,3 +207,95 @@ def test_only_arguments_of_one_group_overlap() -> None:
     del a.block.parent.parent.attributes["alias_groups"]  # type: ignore[union-attr]  # a function
     assert may_overlap(a, b)
     assert not coincide(a, b)
+
+
+def test_a_view_may_have_more_elements_than_an_array() -> None:
+    p = Program()
+    below = p.views[0]
+    builder = Builder(p.function.body, p.function.body.operations.first)
+
+    def insert(op: Operation) -> Operation:
+        return builder.insert(op)
+
+    sizes = Extent(view=below, axis=1, result_types=[INDEX])
+    factor = Constant(value=1 << 10, result_types=[INDEX])
+    many = Apply(arguments=[sizes.result, factor.result], function="mul", result_types=[INDEX])
+    for op in (sizes, factor, many):
+        insert(op)
+    # Its element 2**50 is the first one of the rows from 1 on.
+    slowly = AffineMap(1, 0, (DimRef(0) // (1 << 50), Const(0)))
+    slow = views.remap(insert, below, slowly, [many.result])
+    rows = views.remap(insert, below, AffineMap(1, 0, (DimRef(0) + 1, Const(0))), [9])
+    first = views.remap(insert, below, AffineMap(1, 0, (DimRef(0), Const(0))), [1])
+    assert may_overlap(slow.result, rows.result)
+    assert may_overlap(slow.result, first.result)
+    assert not may_overlap(rows.result, first.result)
+
+
+DEEP_STEPS = ("collatz", "doubling", "extremes", "sums")
+
+
+def deep_step(p: Program, name: str, value: Value) -> tuple[Value, Callable[[int], int]]:
+    """One more operation, and what it computes."""
+    one, two, three = (p.number(n) for n in (1, 2, 3))
+    match name:
+        case "collatz":
+            odd = p.apply("add", p.apply("mul", value, three), one)
+            return p.apply("floordiv", odd, two), lambda x: (x * 3 + 1) // 2 if x < 2**61 else x
+        case "doubling":
+            halves = p.apply("floordiv", value, two), p.apply("mod", value, three)
+            return p.apply("add", *halves), lambda x: x // 2 + x % 3
+        case "extremes":
+            both = p.apply("minimum", p.apply("add", value, one), p.apply("mul", value, two))
+            return p.apply("maximum", both, one), lambda x: max(min(x + 1, 2 * x), 1)
+    return p.apply("add", value, one), lambda x: x + 1
+
+
+@pytest.mark.parametrize("name", DEEP_STEPS)
+def test_chains_may_be_longer_than_the_stack(name: str) -> None:
+    """Formulas, intervals and numbers of a chain of thousands of operations, at once."""
+    p = Program()
+    value: Value = p.index
+    wanted = 7
+    for _ in range(3 if name == "collatz" else 1500):
+        value, compute = deep_step(p, name, value)
+        wanted = compute(wanted)
+    for _ in range(3000 if name == "collatz" else 0):
+        value, _ = deep_step(p, name, value)
+    seven = Facts(scalars={p.index: 7})
+    number = number_of(value, seven)
+    leaves: list[Value] = []
+
+    def leaf(found: Value) -> IndexExpr:
+        leaves.append(found)
+        return Sym(len(leaves) - 1)
+
+    formula = formula_of(value, leaf)
+    numbers = [number_of(found, seven) for found in leaves]
+    known = [found for found in numbers if found is not None]
+    assert len(known) == len(numbers)
+    assert formula.evaluate((), known) == number
+    interval = range_of(value)
+    assert number is not None
+    assert interval is None or interval[0] <= number <= interval[1]
+    assert name == "collatz" or number == wanted
+    index_formula(value, {p.index: DimRef(0)}, Facts())
+
+
+def test_extremes_of_far_numbers_are_formulas() -> None:
+    p = Program()
+    one, other = (Extent(view=view, axis=1, result_types=[INDEX]) for view in p.views[:2])
+    far = [
+        p.apply(
+            "mul", p.apply("sub", p.builder.insert(op).result, p.number(2**47)), p.number(65535)
+        )
+        for op in (one, other)
+    ]
+    coordinates: dict[Value, IndexExpr] = {one.result: DimRef(0), other.result: DimRef(1)}
+    ends = (0, 1, 2, 2**47, 2**48 - 1, 2**48)
+    for function, expected in (("minimum", min), ("maximum", max)):
+        formula = index_formula(p.apply(function, *far), coordinates, Facts())
+        assert formula is not None
+        for a, b in itertools.product(ends, ends):
+            wanted = expected((a - 2**47) * 65535, (b - 2**47) * 65535)
+            assert formula.evaluate((a, b)) == wanted, (function, a, b)

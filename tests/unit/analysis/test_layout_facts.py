@@ -153,3 +153,30 @@ def test_layout_facts_list_their_obligations() -> None:
     assert {(o.touch.group, o.axis) for o in found} >= {("input", 0), ("output", 0)}
     assert all(o.answer.is_proven for o in found if o.touch.group == "output")
     assert str(found[-1]).startswith("output 0 stays in axis ")
+
+
+CLIPPED = """
+module "scheduled"
+func @main(%A: view<f32, [?], [1]>) {
+  %n = view.extent(%A, axis = 0) : index
+  %t = buf.alloc : buf<f32, 16>
+  tensor.map_reduce_post(
+      inputs = [%A], outputs = [%t], upper = [%n], extents = [16], clipped = [0],
+      input_access = [#access<map = (d0) -> (d0)>],
+      output_access = [#access<map = (d0) -> (d0)>],
+      specs = [#result_spec<dims = [0]>]
+  ) { |%j: index, %a: f32|
+    exec.yield(%a)
+  }
+  func.return
+}
+"""
+
+
+def test_layout_facts_do_not_rely_on_where_a_dim_may_end() -> None:
+    """A nest of whole vectors runs on behind the bound, and would read behind the view."""
+    (function,) = parse_module(CLIPPED, registry()).functions
+    work = work_of(function)
+    read, written = work.accesses()
+    assert [answer.is_disproven for answer in in_range(work, read)] == [True]
+    assert [answer.is_proven for answer in in_range(work, written)] == [True]

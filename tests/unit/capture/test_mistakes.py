@@ -375,6 +375,19 @@ def test_unsupported_python_is_named_with_a_remedy(name: str, tmp_path: Any) -> 
     assert caught.value.location.line == 2
 
 
+def test_an_async_function_is_not_taken_for_a_plain_one() -> None:
+    async def helper(part: Any) -> Any:
+        return part + part
+
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 4).store(helper(X[0, 4]))
+
+    with pytest.raises(CaptureError, match="`an async function` is not supported") as caught:
+        captured(kernel, numbers(4), poisoned(4))
+    assert caught.value.location is not None
+    assert caught.value.location.source.strip() == "Y(0, 4).store(helper(X[0, 4]))"
+
+
 def from_file(folder: Any, text: str) -> Callable[..., None]:
     """The function `kernel` of a module with this text."""
     path = folder / "module.py"

@@ -407,7 +407,7 @@ def test_requests_for_atoms(tiles: dict[str, Operation]) -> None:
     (work,) = operations_of(WORK, MapReducePost)
     whole = AffineMap.projection(2, ())
     first, second = work.atom_requests()
-    assert first == AtomRequest(f"{COMBINE}add", float32, "unordered_tree", whole)
+    assert first == AtomRequest(f"{COMBINE}add", float32, "unordered_tree", "each", whole)
     assert second is None, "no merge is known"
     assert tiles["product"].atom_requests() == ()
 
@@ -433,7 +433,7 @@ def test_requests_for_atoms_have_the_order_of_the_contract(
 def test_requests_for_atoms_of_what_is_not_folded() -> None:
     _, request = work_with(ResultSpec((1, 0))).atom_requests()
     turned = AffineMap(2, 0, (DimRef(1), DimRef(0)))
-    assert request == AtomRequest(MOVE, float32, None, turned)
+    assert request == AtomRequest(MOVE, float32, None, "exact", turned)
 
 
 def work_with(spec: ResultSpec) -> MapReducePost:

@@ -1,11 +1,16 @@
 """Remaps of levels whose extents are known at run time only: proven for all of them at once."""
 
+from itertools import product
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.execution import oracle
 from tests.unit.execution.oracle import every_event, structure_of
 from tilenest.errors import RemapError
 from tilenest.execution import (
+    Definition,
     ExecLevel,
     ExecRemap,
     ExecStructure,
@@ -13,14 +18,18 @@ from tilenest.execution import (
     PrefixCut,
     RemapProof,
     check,
+    coalesce,
     compose,
     fuse,
+    identity,
+    judge,
     legality,
     pairs,
     permute,
     split,
 )
-from tilenest.layouts import IndexExpr, Ranges
+from tilenest.execution.remap import remap_of
+from tilenest.layouts import Constraint, DimRef, IndexExpr, IndexSet, Ranges, Sym
 from tilenest.records import replace
 
 GEMM = structure_of(("m", "parallel", "M"), ("n", "parallel", 8), ("k", "serial", "K"))
@@ -125,3 +134,180 @@ def test_nested_splits_ask_where_nests_begin_and_add_what_can_cancel(
     assert asked["cuts"] <= len(observers) * len(boundaries)
     constraints = len(remap.active.constraints) + len(remap.domain.constraints)
     assert asked["sums"] < 20 * constraints, asked
+
+
+# Products of run-time extents -------------------------------------------------------------------
+
+PAIR = structure_of(("i", "parallel", "M"), ("j", "parallel", "N"))
+CUBE = structure_of(("i", "parallel", "M"), ("j", "parallel", "N"), ("k", "parallel", "K"))
+STEPS = structure_of(("i", "serial", "M"), ("j", "serial", "N"))
+SQUARE = structure_of(("i", "parallel", "N"), ("j", "parallel", "N"))
+FEW = (0, 1, 2, 3, 5)
+
+
+def fused(structure: ExecStructure, *steps: tuple[str, ...]) -> ExecRemap:
+    remap = identity(structure)
+    for levels in steps:
+        remap = compose(remap, fuse(remap.new, *levels))
+    return remap
+
+
+FUSED = {
+    "two": fused(PAIR, ("i", "j")),
+    "three": fused(CUBE, ("i", "j", "k")),
+    "outer first": fused(CUBE, ("i", "j"), ("i+j", "k")),
+    "inner first": fused(CUBE, ("j", "k"), ("i", "j+k")),
+    "one name twice": fused(SQUARE, ("i", "j")),
+    "ordered": fused(STEPS, ("i", "j")),
+    "a number between": fused(
+        structure_of(("i", "parallel", "M"), ("j", "parallel", 3), ("k", "parallel", "K")),
+        ("i", "j", "k"),
+    ),
+    "coalesced": coalesce(CUBE),
+}
+
+
+def everybody(structure: ExecStructure) -> list[Observer]:
+    return [
+        Observer("leaf", "anchor", structure.leaf),
+        Observer("spread", "frontier", structure.leaf),
+        Observer("scratch", "owner", structure.leaf),
+        Observer("output", "owner", PrefixCut(0)),
+    ]
+
+
+def sizes_of(structure: ExecStructure) -> list[dict[str, int]]:
+    names = structure.symbols
+    return [dict(zip(names, chosen, strict=True)) for chosen in product(FEW, repeat=len(names))]
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_fused_run_time_extents_are_proven(name: str) -> None:
+    remap = FUSED[name]
+    assert len(remap.new.levels) == 1
+    assert all(proof.failure is None for proof in check(remap, everybody(remap.old)))
+    for sizes in sizes_of(remap.old):
+        extents = remap.old.space.shape(sizes)
+        assert events_of(remap, sizes) == oracle.fuse(every_event(extents), 0, extents)
+
+
+@pytest.mark.parametrize("structure", [PAIR, STEPS], ids=["parallel", "serial"])
+def test_a_split_of_fused_run_time_extents_has_a_tail(structure: ExecStructure) -> None:
+    joined = fuse(structure, "i", "j")
+    remap = compose(joined, split(joined.new, "i+j", 4))
+    assert len(remap.active.constraints) == 1, "nothing but the tail is tested at run time"
+    assert all(proof.failure is None for proof in check(remap, everybody(structure)))
+    for sizes in sizes_of(structure):
+        extents = structure.space.shape(sizes)
+        moved = oracle.fuse(every_event(extents), 0, extents)
+        assert events_of(remap, sizes) == oracle.split(moved, 0, 4)
+
+
+def test_tiles_of_run_time_extents_are_fused() -> None:
+    tiled = compose(split(PAIR, "i", 4), split(split(PAIR, "i", 4).new, "j", 2))
+    blocked = compose(tiled, permute(tiled.new, ["i.0", "j.0", "i.1", "j.1"]))
+    remap = compose(blocked, fuse(blocked.new, "i.0", "j.0"))
+    assert check(remap, everybody(PAIR))
+    for sizes in sizes_of(PAIR):
+        rows, columns = sizes["M"], sizes["N"]
+        moved = oracle.split(oracle.split(every_event((rows, columns)), 0, 4), 2, 2)
+        blocks = (-(-rows // 4), -(-columns // 2))
+        wanted = oracle.fuse(oracle.permute(moved, (0, 2, 1, 3)), 0, blocks)
+        assert events_of(remap, sizes) == wanted
+
+
+def in_blocks(blocks: IndexExpr, last: IndexExpr) -> ExecRemap:
+    """M instances in blocks of F, which is at least 1; blocks are counted over (M, F), and the last
+    instance over (B, F, M)."""
+    old = structure_of(("i", "serial", "M"))
+    levels = structure_of(("o", "serial", "B"), ("n", "serial", "F")).levels
+    new = ExecStructure(levels, (Definition("B", blocks, ("M", "F")),))
+    instance = DimRef(0) * Sym(1) + DimRef(1)
+    remap = remap_of(old, new, [instance], [Constraint(Sym(1) - 1), Constraint(last - instance)])
+    return replace(remap, domain=IndexSet(old.space, (Constraint(Sym(0) - 1),), ("F",)))
+
+
+def test_a_split_by_a_run_time_factor() -> None:
+    all_blocks, last = (Sym(0) + Sym(1) - 1) // Sym(1), Sym(2) - 1
+    remap = in_blocks(all_blocks, last)
+    assert all(proof.failure is None for proof in judge(remap, everybody(remap.old)))
+    for count, factor in product(FEW, (1, 2, 3)):
+        wanted = oracle.split(every_event((count,)), 0, factor)
+        assert events_of(remap, {"M": count, "F": factor}) == wanted
+    # A block too few, one instance too many, one too few.
+    for law, wrong in (
+        ("all", in_blocks(Sym(0) // Sym(1), last)),
+        ("active", in_blocks(all_blocks, last + 1)),
+        ("all", in_blocks(all_blocks, last - 1)),
+    ):
+        (proof,) = judge(wrong, [])
+        assert proof.failure is not None and proof.failure.law == law
+
+
+@pytest.mark.parametrize(
+    ("law", "wrong"),
+    [
+        ("active", [DimRef(0) // Sym(0), DimRef(0) % Sym(0)]),
+        ("active", [DimRef(0) // Sym(2), DimRef(0) % Sym(2) + 1]),
+        ("active", [DimRef(0) // Sym(2) + 1, DimRef(0) % Sym(2)]),
+        ("active", [DimRef(0) // (Sym(2) + 1), DimRef(0) % (Sym(2) + 1)]),
+        ("active", [DimRef(0) // Sym(2), DimRef(0)]),
+        ("once", [DimRef(0) // Sym(2), DimRef(0) % Sym(2) * 0]),
+        ("order", [Sym(0) - 1 - DimRef(0) // Sym(2), DimRef(0) % Sym(2)]),
+        ("order", [DimRef(0) // Sym(2), Sym(2) - 1 - DimRef(0) % Sym(2)]),
+    ],
+)
+def test_wrong_digits_are_not_proven(law: str, wrong: list[IndexExpr]) -> None:
+    """Swapped factors, one too many, a digit lost, and ordered levels backwards."""
+    right = fuse(STEPS, "i", "j")
+    assert right.symbols == ("M", "M_times_N", "N")
+    (proof,) = judge(remap_of(STEPS, right.new, wrong), [])
+    assert proof.failure is not None and proof.failure.law == law
+    assert not proof.failure.answer.is_proven
+
+
+def test_a_level_that_is_no_product_is_not_proven() -> None:
+    """The right digits of a level that is shorter or longer than the product."""
+    digits = [DimRef(0) // Sym(2), DimRef(0) % Sym(2)]
+    for law, off in (("all", -1), ("active", 1)):
+        size = Definition("M_times_N", Sym(0) * Sym(1) + off, ("M", "N"))
+        new = replace(fuse(PAIR, "i", "j").new, definitions=(size,))
+        (proof,) = judge(remap_of(PAIR, new, digits), [])
+        assert proof.failure is not None and proof.failure.law == law
+
+
+def random_remap(data: st.DataObject) -> ExecRemap:
+    kinds = [data.draw(st.sampled_from(["parallel", "serial"])) for _ in range(2)]
+    names = [data.draw(st.sampled_from(["M", "N"])) for _ in kinds]
+    pairs = zip(("i", "j"), kinds, names, strict=True)
+    remap = identity(structure_of(*((name, kind, size) for name, kind, size in pairs)))
+    for _ in range(data.draw(st.integers(1, 3))):
+        levels = remap.new.levels
+        at = data.draw(st.integers(0, len(levels) - 1))
+        run = [level.identity for level in levels[at : at + 2]]
+        match data.draw(st.sampled_from(["split", "fuse", "fuse", "permute"])):
+            case "split":
+                step = split(remap.new, run[0], data.draw(st.integers(2, 3)))
+            case "fuse" if len({level.family for level in levels[at : at + 2]}) == 1:
+                step = fuse(remap.new, *run)
+            case _:
+                order = data.draw(st.permutations([level.identity for level in levels]))
+                step = permute(remap.new, order)
+        remap = compose(remap, step)
+    return remap
+
+
+@given(st.data())
+@settings(max_examples=15, deadline=None)
+def test_what_is_proven_of_random_chains_holds_at_every_extent(data: st.DataObject) -> None:
+    remap = random_remap(data)
+    (proof,) = judge(remap, [])
+    proven = {fact.law for fact in proof.facts if fact.answer.is_proven}
+    old, new = remap.old.levels, remap.new.levels
+    names = remap.old.symbols
+    for chosen in product((0, 1, 2, 3), repeat=len(names)):
+        sizes = dict(zip(names, chosen, strict=True))
+        events = events_of(remap, sizes)
+        assert oracle.is_permutation(remap.old.space.shape(sizes), events)
+        is_kept = oracle.keeps_order(old, new, events, len(old))
+        assert is_kept or "order" not in proven, f"{remap} at {sizes}"

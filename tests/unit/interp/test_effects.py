@@ -172,15 +172,47 @@ func @main(%x: f32) -> f32 {{
 
 
 @pytest.mark.parametrize(
-    ("access", "message"),
-    [("%m, %s1", "not the latest"), ("%n, %s2", "not the latest"), ("%n, %t0", "before anything")],
+    ("access", "error", "message"),
+    [
+        ("%m, %s1", InternalError, "not the latest"),
+        ("%n, %s2", InternalError, "not the latest"),
+        ("%n, %t0", tn.UninitialisedMemoryError, "before anything"),
+    ],
 )
-def test_states_that_do_not_reach_an_access(access: str, message: str) -> None:
+def test_states_that_do_not_reach_an_access(
+    access: str, error: type[tn.TileError], message: str
+) -> None:
     module = parse_module(STATES.format(access=access), registry())
-    with pytest.raises(InternalError, match=message):
+    with pytest.raises(error, match=message):
         interpret(module, [np.float32(3)])
     good = parse_module(STATES.format(access="%m, %s2"), registry())
     assert interpret(good, [np.float32(3)]) == [3]
+
+
+ROWS = """
+module "candidate"
+func @main(%x: f32, %n: index) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %t = tile.map : tile<f32, 2, 3> { |%i: index, %j: index|
+    exec.yield(%x)
+  }
+  %m, %s0 = memory.allocate : (memory<f32, 4, 3>, state)
+  %s1 = memory.store(%m, %s0, %t, [%c1, %c0]) : state
+  %y = memory.load(%m, %s1, [%n, %c1]) : tile<f32, 1, 5>
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("row", range(-2, 6))
+def test_each_element_is_known_to_be_stored_or_not(row: int) -> None:
+    module = parse_module(ROWS, registry())
+    if row in (0, 3):
+        with pytest.raises(tn.UninitialisedMemoryError, match="before anything is stored"):
+            interpret(module, [np.float32(3), row])
+    else:
+        interpret(module, [np.float32(3), row])
 
 
 PADDED = """

@@ -394,6 +394,34 @@ def test_accesses_outside_are_errors(bounds: str, error: type[Exception]) -> Non
             program.run(*arrays)
 
 
+@pytest.mark.parametrize("bounds", ["proven", "assume"])
+def test_work_without_points_touches_nothing(bounds: str) -> None:
+    """Not even where the coordinate is a number."""
+    program = Program(view(float32, 1), view(float32, 1))
+    a, out = program.arguments
+    work = Work(program, 0).inputs((a, (0,)), bounds=bounds).outputs((out, (0,)), bounds=bounds)
+    work.emit([ResultSpec((0,))], lambda x: x)
+    program.finish()
+    program.run(np.zeros(0, np.float32), np.zeros(0, np.float32))
+
+
+@pytest.mark.parametrize("bounds", ["proven", "assume"])
+def test_inputs_are_read_where_the_output_keeps_a_point(bounds: str) -> None:
+    """The output of 6 keeps points -2..3 of 0..7 where it begins at 2: input 4 is not asked for."""
+    program = Program(view(float32, 1), view(float32, 1), INDEX)
+    a, out, origin = program.arguments
+    work = Work(program, 8, symbols=1).inputs((a, D[:1]), bounds=bounds).at(origin)
+    work.outputs((out, (D[0] + Sym(0),)), bounds="zero").emit([ResultSpec((0,))], lambda x: x)
+    program.finish()
+    for length, start in ((4, 2), (8, -2), (0, 6), (0, -8), (6, 0)):
+        values, result = np.arange(length, dtype=np.float32), np.full(6, np.nan, np.float32)
+        program.run(values, result, start)
+        expected = [place - start if 0 <= place - start < 8 else np.nan for place in range(6)]
+        np.testing.assert_array_equal(result, expected)
+    with pytest.raises((InternalError, OutOfBounds), match=r"at index \(3,\)"):
+        program.run(np.zeros(3, np.float32), np.zeros(6, np.float32), 2)
+
+
 def test_values_read_tiles_scalars_and_bufs() -> None:
     m = Dim("m", 3)
     program = Program(view(float32, 1), F32)

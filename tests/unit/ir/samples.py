@@ -170,6 +170,7 @@ def value_of_kind(kind: type, chance: random.Random) -> Any:
         AffineMap: MAPS,
         str | Variable: (*STRINGS, Variable("w"), Variable("é_1")),
         int | Variable: (*INTEGERS, Variable("w")),
+        object | Variable: [any_value(chance), Variable("w")],
         tuple: [tuple(any_value(chance) for _ in range(size)) for size in (0, 1, 3)],
         object: [any_value(chance)],
     }

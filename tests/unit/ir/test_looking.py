@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from tests.unit.ir.samples import any_module
 from tilenest.dialects import OPERATIONS, registry
+from tilenest.errors import ArgumentTypeError
 from tilenest.ir import Module, Operation, parse_module
 from tilenest.ir.colour import coloured
 from tilenest.ir.drawing import MOST_OPERATIONS
@@ -85,6 +87,13 @@ def test_environments_without_colour(
 def test_show_prints(capsys: pytest.CaptureFixture[str]) -> None:
     nested().show()
     assert capsys.readouterr().out == NESTED
+
+
+@pytest.mark.parametrize("stream", [io.BytesIO(), 3, "file"])
+def test_what_takes_no_text_is_refused(stream: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match=type(stream).__name__) as caught:
+        nested().show(stream)
+    assert "stream of text" in (caught.value.remedy or "")
 
 
 def places(svg: str, tag: str) -> list[dict[str, float]]:

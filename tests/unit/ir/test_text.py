@@ -228,5 +228,8 @@ def test_what_is_no_variable(value: str, message: str) -> None:
 
 def test_closed_attributes_take_no_variable() -> None:
     text = OPEN.replace("exec.yield", "%2 = scalar.constant ?x : index\n    exec.yield")
-    with pytest.raises(ParseError, match="must be of kind attribute value"):
+    with pytest.raises(
+        ParseError, match=r"`value` of scalar.constant cannot be left open, as \?x"
+    ) as caught:
         parse_module(text, REGISTRY)
+    assert caught.value.remedy == "give it a value"

@@ -1,5 +1,6 @@
 """Signatures: arrays by position, options by keyword, and what tells configurations apart."""
 
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tilenest.kernel.declaration import Declaration
 def sample(A: Any, B: Any, bias: Any = None, *, bm: int = 96, mode: str) -> None: ...
 
 
+assert isinstance(sample, FunctionType)
 DECLARED = Declaration.of(sample)
 
 
@@ -59,8 +61,35 @@ def doubly_starred(A: Any, **rest: Any) -> None: ...
 def reserved(A: Any, *, target: str = "cpu") -> None: ...
 
 
-@pytest.mark.parametrize("function", [starred, doubly_starred, reserved])
-def test_signatures_a_kernel_cannot_have(function: Any) -> None:
+async def coroutine(A: Any) -> None: ...
+def generator(A: Any) -> Any:
+    yield A
+
+
+async def asynchronous_generator(A: Any) -> Any:
+    yield A
+
+
+@pytest.mark.parametrize(
+    "function",
+    [starred, doubly_starred, reserved, coroutine, generator, asynchronous_generator],
+)
+def test_functions_that_are_no_kernels(function: Any) -> None:
     with pytest.raises(CaptureError, match=function.__name__) as caught:
         Declaration.of(function)
     assert caught.value.remedy
+    assert caught.value.location is not None
+    assert f"def {function.__name__}(" in caught.value.location.source
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [
+        (coroutine, "is a coroutine"),
+        (generator, "is a generator"),
+        (asynchronous_generator, "is an asynchronous generator"),
+    ],
+)
+def test_functions_that_do_not_run_when_called_are_named(function: Any, kind: str) -> None:
+    with pytest.raises(CaptureError, match=kind):
+        Declaration.of(function)

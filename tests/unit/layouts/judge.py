@@ -8,6 +8,7 @@ judged, in the order in which questions try them.
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise, product
+from math import prod
 from typing import Any
 
 from tilenest.layouts.answers import Answer
@@ -100,10 +101,13 @@ def refutes(
     points: tuple[Point, ...],
     values: Mapping[str, int],
 ) -> bool:
-    """Whether points refute a claim, by evaluating there; of a place missed, that it is one."""
+    """Whether points refute a claim, by evaluating there; that a place is missed, everywhere where
+    the domain is not large."""
     codomain = maps[0][0].codomain
     if question == "is_surjective":
-        return _is_inside(points[0], codomain, values)
+        return _is_inside(points[0], codomain, values) and not _is_reached(
+            maps[0], points[0], values
+        )
     spaces = [maps[-1 if at else 0][0].domain.space for at in range(len(points))]
     if not all(_is_inside(p, space, values) for p, space in zip(points, spaces, strict=True)):
         return False
@@ -121,6 +125,16 @@ def refutes(
         return second is not None and points[0] < points[1] and first >= second
     is_pair = points[0] != points[1] or question == "are_disjoint"
     return is_pair and first == second
+
+
+def _is_reached(formulas: tuple[Formula, ...], place: Point, values: Mapping[str, int]) -> bool:
+    """Whether a point is found that goes to a place; where there are many, none is looked for."""
+    space = formulas[0].domain.space
+    sizes = [values[n] if isinstance(n, str) else n for n in space.extents]
+    if not 0 < prod(sizes) <= LARGEST**2:
+        return False
+    points = points_of(space.extents, values)
+    return any(value_at(formulas, point, values) == place for point in points)
 
 
 def _is_inside(point: Point, space: Space, values: Mapping[str, int]) -> bool:

@@ -122,3 +122,14 @@ def test_a_result_outside_the_map_is_refused() -> None:
         AffineMap(1, 0, (D1,))
     with pytest.raises(ShapeError, match="0 symbols"):
         AffineMap(1, 0, (S0,))
+
+
+@pytest.mark.parametrize("counts", [(1, -1), (-1, 0), (1, 1 << 20), (1 << 20, 1)])
+def test_a_map_of_a_wrong_number_of_dimensions_is_refused(counts: tuple[int, int]) -> None:
+    wrong = next(count for count in counts if not 0 <= count <= 1)
+    for results in ((), (Const(0),)):
+        with pytest.raises(ShapeError, match=f"a map has {wrong} ") as error:
+            AffineMap(*counts, results)
+        assert error.value.remedy
+    with pytest.raises(ShapeError, match="a map has -2 dimensions"):
+        AffineMap.identity(-2)

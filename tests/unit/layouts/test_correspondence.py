@@ -76,9 +76,9 @@ def test_placements_and_replication(span: tuple[LayoutCorr, Pairs]) -> None:
     corr, pairs = span
     points = list(corr.domain.points())
     places = {point: sorted({b for a, b in pairs if a == point}) for point in points}
+    placed = corr.placed()
     for point in points:
-        assert corr.placements(point) == tuple(places[point])
-        assert corr.placed().get(point, ()) == tuple(places[point])
+        assert placed.get(point, ()) == tuple(places[point])
     counts = [len(found) for found in places.values()]
     covered = sum(count > 0 for count in counts)
     expected = Replication(covered, len(points), min(counts, default=0), max(counts, default=0))
@@ -92,8 +92,8 @@ def test_corpus_37_replicas() -> None:
     assert coincident.replication() == Replication(4, 4, 1, 1)
     distinct = LayoutCorr(element, strided(occurrences, (3, 1)))
     assert distinct.replication() == Replication(4, 4, 3, 3)
-    assert distinct.placements((2,)) == ((6,), (7,), (8,))
-    assert distinct.converse().placements((7,)) == ((2,),)
+    assert distinct.placed()[2,] == ((6,), (7,), (8,))
+    assert distinct.converse().placed()[7,] == ((2,),)
 
 
 def test_corpus_37_shards_replicas_and_an_offset() -> None:
@@ -104,22 +104,22 @@ def test_corpus_37_shards_replicas_and_an_offset() -> None:
     x, y, replica = DimRef(0), DimRef(1), DimRef(2)
     corr = LayoutCorr(element, Expressions(occurrences, places, (x + replica * 8 + 5, y)))
     assert corr.replication() == Replication(128, 128, 2, 2)
-    assert corr.placements((3, 4)) == ((8, 4), (16, 4))
+    assert corr.placed()[3, 4] == ((8, 4), (16, 4))
     assert is_injective(corr.right).is_proven
 
 
 def test_a_map_is_a_correspondence() -> None:
     layout = row_major(Space.box(2, 3))
     corr = LayoutCorr.from_map(layout)
-    assert corr.placements((1, 2)) == ((5,),)
-    assert corr.converse().placements((5,)) == ((1, 2),)
-    assert LayoutCorr.from_map(Translate(Space.box(4), Space.box(4), (1,))).placements((3,)) == ()
+    assert corr.placed()[1, 2] == ((5,),)
+    assert corr.converse().placed()[5,] == ((1, 2),)
+    assert (3,) not in LayoutCorr.from_map(Translate(Space.box(4), Space.box(4), (1,))).placed()
 
 
 def test_run_time_extents() -> None:
     space = Space.box("N", 2)
     corr = LayoutCorr(Project(space, (0,)), MixedRadix(space, Space.box("N"), ((1, 1),)))
-    assert corr.placements((1,), {"N": 5}) == ((1,), (2,))
+    assert corr.placed({"N": 5})[1,] == ((1,), (2,))
     assert corr.replication({"N": 3}) == Replication(3, 3, 1, 2)
     composed = corr.then(LayoutCorr.from_map(Translate(Space.box("N"), Space.box("N"), (1,))))
     assert set(composed.pairs({"N": 3})) == {((0,), (1,)), ((0,), (2,)), ((1,), (2,))}

@@ -30,7 +30,9 @@ from tilenest.layouts import (
     Expressions,
     FiniteTable,
     Identity,
+    IndexExpr,
     IndexSet,
+    LayoutCorr,
     LayoutMap,
     MixedRadix,
     Permute,
@@ -361,3 +363,22 @@ def test_sets_of_another_space_are_refused() -> None:
         preimage(layout, IndexSet(Space.box(4)))
     with pytest.raises(ShapeError):
         are_disjoint(layout, Identity(Space.box(4)))
+
+
+def test_a_budget_counts_the_nodes_of_large_formulas() -> None:
+    """One residue of many moduli at 2**16 points: the value of one point takes long."""
+    space = Space.box(1 << 12, 1 << 4)
+    large: IndexExpr = DimRef(0) * DimRef(1)
+    while large.size < 900:
+        large += DimRef(0) * DimRef(1) % (large.size + 5)
+    small, whole = (Expressions(space, space, (e, e)) for e in (DimRef(0), large))
+    assert small.n_nodes == 2
+    assert whole.then(small).n_nodes == 2 * large.size + 2
+    assert image_points(small)[1].is_proven
+    found, answer = image_points(whole)
+    assert found is None
+    assert answer.verdict is Verdict.UNKNOWN
+    inside = IndexSet(space, (Constraint(large),))
+    assert whole.restrict(inside).n_nodes == 3 * large.size
+    with pytest.raises(ShapeError, match="over the budget"):
+        LayoutCorr.from_map(whole).placed()

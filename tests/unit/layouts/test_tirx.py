@@ -100,7 +100,7 @@ def test_the_tile_of_eight_by_sixteen_with_offset_and_replicas() -> None:
     corr = to_correspondence(layout, (8, 16))
     assert meaning_of(corr) == meaning(shard, [(2, 4, "warp")], {"warp": 5}, (8, 16))
     assert corr.codomain == parse_space("[lane=32, warp=11, reg=2]")
-    assert corr.placements((3, 11)) == ((13, 6, 1), (13, 10, 1))
+    assert corr.placed()[3, 11] == ((13, 6, 1), (13, 10, 1))
     replication = corr.replication()
     assert (replication.covered, replication.least, replication.most) == (128, 2, 2)
     assert from_correspondence(corr) == layout

@@ -79,7 +79,7 @@ def test_a_blocked_layout_is_a_bijection_between_holders_and_elements() -> None:
     # The second bit of the warp is a copy.
     assert is_injective(found).is_disproven
     held = LayoutCorr.from_map(found).converse()
-    assert held.placements((9, 6)) == ((2, 5, 1), (2, 5, 3))
+    assert held.placed()[9, 6] == ((2, 5, 1), (2, 5, 3))
     replication = held.replication()
     assert (replication.covered, replication.least, replication.most) == (256, 2, 2)
     assert str(layout).startswith("linear(register=[[0, 1], [0, 2]], lane=[[0, 4], ")

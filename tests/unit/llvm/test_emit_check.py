@@ -26,6 +26,7 @@ def check(program: Program, first: Value, extent: Value, condition: Value | None
         axis=1,
         count=3,
         site=5,
+        depth=2,
     )
     program.builder.insert(operation)
 
@@ -55,7 +56,7 @@ def test_a_check_compares_without_wrapping(
         assert outcome == RAN
         return
     assert isinstance(outcome, bytes)
-    assert Fault.of(outcome) == Fault(site=5, axis=1, index=expected, extent=extent)
+    assert Fault.of(outcome) == Fault(5, 1, expected, extent, depth=2)
 
 
 def launched(total: int, limit: int) -> Program:
@@ -101,4 +102,4 @@ def test_one_thread_reports_the_first_fault() -> None:
     assert len(faults) == 1
     (outcome,) = faults
     assert isinstance(outcome, bytes)
-    assert Fault.of(outcome) == Fault(5, 1, 20, 20)
+    assert Fault.of(outcome) == Fault(5, 1, 20, 20, depth=2)

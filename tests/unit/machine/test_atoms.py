@@ -9,8 +9,10 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 
+from tilenest.dialects import REDUCTION_POLICIES
 from tilenest.errors import InternalError
 from tilenest.ir import (
     BOOL,
@@ -29,6 +31,7 @@ from tilenest.machine import (
     LANE_REDUCTIONS,
     PRINT,
     TRANSPOSE_LANES,
+    Arithmetic,
     AtomContract,
     AtomSite,
     Catalogue,
@@ -38,6 +41,7 @@ from tilenest.machine import (
     failing,
     select,
 )
+from tilenest.machine.atoms import ORDERS
 from tilenest.records import replace
 
 TARGET = cpu_target(AVX2)
@@ -55,7 +59,9 @@ def contract(name: str) -> AtomContract:
 def square_site(**changes: Any) -> AtomSite:
     square = (VectorType(float32, LANES),) * LANES
     sides = (LANES, LANES)
-    site = AtomSite("square", MOVE, None, square, square, sides, (STRAIGHT,), (TURNED,), "vector")
+    site = AtomSite(
+        "square", MOVE, None, "exact", square, square, sides, (STRAIGHT,), (TURNED,), "vector"
+    )
     return replace(site, **changes)
 
 
@@ -64,6 +70,7 @@ def fold_site(policy: str, dtype: Any = float32, merge: str = "add", **changes: 
         "fold",
         COMBINE + merge,
         policy,
+        "each",
         (VectorType(dtype, LANES),),
         (ScalarType(dtype),),
         (LANES,),
@@ -92,7 +99,8 @@ def test_the_square_of_lanes_is_selected_with_its_proof() -> None:
     assert names == [
         "meaning",
         "types",
-        "arithmetic",
+        "order",
+        "rounding",
         "participants",
         "effects",
         "features",
@@ -119,7 +127,60 @@ def test_a_fold_along_lanes_needs_freedom_or_exact_arithmetic() -> None:
         assert isinstance(found, Selection)
         assert found.contract.id == LANE_REDUCTIONS["add"]
     for policy in ("fold_left", "fold_right", "ordered_tree"):
-        refused(fold_site(policy), LANE_REDUCTIONS["add"], "arithmetic")
+        refused(fold_site(policy), LANE_REDUCTIONS["add"], "order")
+
+
+def folding(order: str, rounding: str = "each") -> Any:
+    """A target whose one atom combines lanes in this way."""
+    atom = replace(contract(LANE_REDUCTIONS["add"]), arithmetic=Arithmetic(order, rounding))
+    return replace(TARGET, atoms=Catalogue((atom,)))
+
+
+@pytest.mark.parametrize(
+    ("order", "combined"),
+    [
+        ("source", lambda x: ((x[0] + x[1]) + x[2]) + x[3]),
+        ("reverse", lambda x: ((x[3] + x[2]) + x[1]) + x[0]),
+        ("neighbours", lambda x: (x[0] + x[1]) + (x[2] + x[3])),
+        ("halving", lambda x: (x[0] + x[2]) + (x[1] + x[3])),
+    ],
+)
+def test_a_policy_permits_the_orders_that_give_its_number(order: str, combined: Any) -> None:
+    """A chain has one number, a tree in source order those of every bracketing."""
+    target = folding(order)
+    fitting = {p for p in REDUCTION_POLICIES if isinstance(select(fold_site(p), target), Selection)}
+    drawn = np.random.default_rng(7).standard_normal((500, 4)) * 10.0 ** np.arange(4)
+    wanted: dict[str, list[Any]] = {
+        "fold_left": [lambda x: ((x[0] + x[1]) + x[2]) + x[3]],
+        "fold_right": [lambda x: ((x[3] + x[2]) + x[1]) + x[0]],
+    }
+    for policy, chains in wanted.items():
+        is_same = all(combined(x) == chain(x) for x in drawn.astype(np.float32) for chain in chains)
+        assert (policy in fitting) == is_same
+    is_in_order = order in ("source", "neighbours")
+    assert ("ordered_tree" in fitting) == is_in_order
+    assert "unordered_tree" in fitting
+    for policy in set(REDUCTION_POLICIES) - fitting:
+        refused(fold_site(policy), LANE_REDUCTIONS["add"], "order", target)
+        assert isinstance(select(fold_site(policy, int32), target), Selection)
+
+
+def test_an_atom_rounds_as_the_program_does() -> None:
+    site = fold_site("unordered_tree")
+    for rounding in ("fused", "wide", "exact"):
+        target = folding("halving", rounding)
+        refused(site, LANE_REDUCTIONS["add"], "rounding", target)
+        assert isinstance(select(replace(site, rounding=rounding), target), Selection)
+        assert isinstance(select(fold_site("unordered_tree", int32), target), Selection)
+    moved = replace(contract(TRANSPOSE_LANES), arithmetic=Arithmetic("none", "wide"))
+    refused(square_site(), moved.id, "rounding", replace(TARGET, atoms=Catalogue((moved,))))
+
+
+def test_orders_and_roundings_that_nobody_knows_are_refused() -> None:
+    assert set().union(*ORDERS.values()) == set(REDUCTION_POLICIES)
+    for order, rounding in (("shuffled", "each"), ("halving", "down")):
+        with pytest.raises(InternalError, match="nothing is known"):
+            Arithmetic(order, rounding)
 
 
 def test_sites_that_break_a_clause_are_refused() -> None:
@@ -189,7 +250,8 @@ def test_an_empty_catalogue_says_so() -> None:
 def test_effects_and_protocols_of_the_other_atoms() -> None:
     assert contract(ASSERT).effects == {EffectKind.FAULT}
     assert contract(ASSERT).mismatch([BOOL], []) is None
-    assert contract(ASSERT).mismatch([ScalarType(float32)], []) is not None
+    wrong = contract(ASSERT).mismatch([ScalarType(float32)], [])
+    assert wrong == "operand 0 has elements of kind 'b', not f32"
     assert contract(PRINT).protocol
     values = [ScalarType(float32), VectorType(int32, LANES), BOOL]
     assert contract(PRINT).mismatch(values, []) is None

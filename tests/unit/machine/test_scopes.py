@@ -4,12 +4,12 @@ from itertools import combinations
 
 import tilenest as tn
 from tilenest.execution import TargetScope, TargetScopes
-from tilenest.machine import CPU_SCOPES, LANGUAGE_SCOPES, NESTS, OPEN_SCOPE, preferred_scopes
+from tilenest.machine import CPU_SCOPES, LANGUAGE_SCOPES, OPEN_SCOPE
 
 
 def test_scopes_of_the_language_are_those_that_kernels_name() -> None:
     assert tuple(scope.value for scope in tn.exec) == LANGUAGE_SCOPES.names
-    assert (OPEN_SCOPE, *LANGUAGE_SCOPES.names) == NESTS
+    assert OPEN_SCOPE not in LANGUAGE_SCOPES.names
     assert set(CPU_SCOPES.names) <= set(LANGUAGE_SCOPES.names)
 
 
@@ -17,16 +17,6 @@ def test_scopes_that_targets_share_nest_alike() -> None:
     for one, other in combinations(CPU_SCOPES.names, 2):
         assert CPU_SCOPES.is_within(one, other) == LANGUAGE_SCOPES.is_within(one, other)
         assert CPU_SCOPES.is_within(other, one) == LANGUAGE_SCOPES.is_within(other, one)
-
-
-def test_preferred_scopes_follow_containment() -> None:
-    """Whatever the order in which the scopes are given."""
-    upside_down = TargetScopes(CPU_SCOPES.scopes[::-1])
-    for scopes in (CPU_SCOPES, upside_down):
-        outermost = preferred_scopes(scopes, is_outermost=True)
-        assert outermost == ("group", "worker", "vector", "device")
-        inside = preferred_scopes(scopes, is_outermost=False)
-        assert inside == ("worker", "vector", "group", "device")
 
 
 def test_scopes_outside_in_without_a_chain() -> None:

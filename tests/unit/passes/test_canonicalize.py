@@ -154,3 +154,53 @@ def test_a_body_with_stores_stays() -> None:
   }"""
     )
     assert "tile.store" in text
+
+
+def test_an_instance_that_is_alone_waits_for_nobody() -> None:
+    """What many instances wait for stays."""
+    nest = """
+  exec.parallel(lower = [%zero], upper = [{count}], step = [%one]) {{ |%i: index|
+    %x = tile.load(%X, [%i]) : f32
+    exec.sync
+    tile.store(%Y, [%i], %x)
+    exec.yield
+  }}"""
+    alone, together = (simplified(nest.format(count=count)) for count in ("%one", "%three"))
+    assert "exec.sync" not in alone
+    assert "exec.sync" in together
+
+
+PLACED = """
+  exec.parallel(lower = [%zero], upper = [%three], step = [%one]) {{ |%i: index|
+    exec.serial(lower = [%one, %zero], upper = [%three, %one], step = [%three, %one]) {{
+    |%j: index, %u: index|
+      exec.serial(lower = [%zero], upper = [%three], step = [%one]) {{ |%k: index|
+        %x = tile.load(%X, [%i], place = #placement<{place}>) : f32
+        tile.store(%Y, [%k], %x)
+        exec.yield
+      }}
+      exec.yield
+    }}
+    exec.yield
+  }}"""
+
+
+@pytest.mark.parametrize(
+    ("place", "moved"),
+    [
+        ("anchor = 1, frontier = 4", "anchor = 1, frontier = 2"),
+        ("anchor = 1, frontier = 1", "anchor = 1, frontier = 1"),
+        ("anchor = 2, frontier = 3", "anchor = 1, frontier = 1"),
+        (
+            "anchor = 1, frontier = 2, active = (d0, d1) -> (d0 - d1)",
+            "anchor = 1, frontier = 1, active = (d0) -> (d0)",
+        ),
+        (
+            "anchor = 1, frontier = 4, active = (d0, d1, d2, d3) -> (d0 + 2 * d1 - d3, d2 + 1)",
+            "anchor = 1, frontier = 2, active = (d0, d1) -> (d0 - d1, 1)",
+        ),
+    ],
+)
+def test_depths_count_the_levels_that_are_left(place: str, moved: str) -> None:
+    """A nest of one instance of two levels goes, and another one inside of it stays."""
+    assert f"#placement<{moved}>" in simplified(PLACED.format(place=place))

@@ -9,10 +9,10 @@ import pytest
 
 import tilenest as tn
 from tests.unit.passes.stepwise import Array, run, run_stepwise, specs_of
-from tilenest.capture import capture
+from tilenest.capture import ScalarSpec, capture
 from tilenest.dialects import Check, If, Load, MapReducePost, Serial
 from tilenest.errors import OutOfBounds
-from tilenest.ir import Module, Rewriter
+from tilenest.ir import Module, Rewriter, int64
 from tilenest.machine import AVX2, cpu_target
 from tilenest.passes import SCHEDULE_PASSES, lower_machine, simplify_machine
 from tilenest.verify import verify_module
@@ -93,6 +93,42 @@ def test_a_window_is_one_comparison_an_axis_that_may_be_left() -> None:
         ("store of Y", 0, 4, 1),
     ]
     assert not any(isinstance(op, If | Load) for op in module.walk())
+
+
+@pytest.mark.parametrize(
+    ("make", "meant"),
+    [
+        (lambda X: X.T, [("a view of X", 0, 0), ("a view of X", 1, 0)]),
+        (lambda X: X.reshape(-1, 5), [("a view of X", 0, 0), ("a view of X", 1, 0)]),
+        (
+            lambda X: X.slice((1, 0), (X.extent(0) - 1, X.extent(1))),
+            [("a view of X", 0, 0), ("a view of X", 1, 0)],
+        ),
+        (
+            lambda X: X.slice((0, 0), (3, 10), (3, 1)),
+            [("a view of X", 0, 0), ("a view of X", 1, 0), ("X", 0, 1), ("X", 0, 1), ("X", 1, 1)],
+        ),
+        (
+            lambda X: X.slice((-1, 0), (4, X.extent(1))).T,
+            [("a view of a view of X", 0, 0), ("a view of a view of X", 1, 0), ("X", 0, 2)],
+        ),
+    ],
+)
+def test_what_a_view_shows_is_checked_below_only_where_it_may_leave(make: Any, meant: Any) -> None:
+    def kernel(X: Any, Y: Any, at: Any) -> None:
+        m, n = tn.axis("m", 2), tn.axis("n", 3)
+        for _ in tn.parallel(1):
+            Y((0, 0), (m, n)).store(make(X)((at, at), (m, n), bounds="check").load())
+
+    checked: Any = kernel
+    module = capture(checked, [*specs_of(arrays()), ScalarSpec(int64)]).module
+    rewriter = Rewriter()
+    for _, step in SCHEDULE_PASSES:
+        step(module, cpu_target(AVX2), rewriter)
+    checks = [op for op in module.walk() if isinstance(op, Check)]
+    found = [(op.access.removeprefix("load of "), op.axis, op.depth) for op in checks]
+    assert found == meant
+    assert not any(isinstance(op, If) for op in module.walk())
 
 
 def test_a_checked_fold_stays_a_fold() -> None:

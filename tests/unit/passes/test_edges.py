@@ -229,3 +229,13 @@ def test_checked_reads_raise_after_every_step() -> None:
 
 def test_a_mask_protects_what_is_promised_to_be_inside() -> None:
     run_stepwise(promised, [random(*SHAPE), poisoned(8, 10)], {"rows": 8})
+
+
+def double_in_place(X: Any, *, columns: int) -> None:
+    n = tn.axis("n", columns)
+    X(0, n).store(X[0, n] * 2.0)
+
+
+@pytest.mark.parametrize("size", [0, 1, 6, 299, 300, 301])
+def test_a_ragged_update_in_place_reads_what_it_keeps(size: int) -> None:
+    run_stepwise(double_in_place, [random(size)], {"columns": 300})

@@ -126,3 +126,41 @@ def circle() -> Module:
 def test_circles_of_calls_are_refused() -> None:
     with pytest.raises(ControlFlowError, match="@ping calls @pong calls @ping"):
         inline_calls(circle(), Rewriter())
+
+
+PLACED = """
+module "candidate"
+func @main(%A: view<f32, [?], [1]>, %n: index) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  exec.parallel(lower = [%c0, %c0], upper = [%n, %n], step = [%c1, %c1]) {
+  |%i: index, %j: index|
+    func.call "touch"(%A, %n)
+    exec.yield
+  }
+  func.return
+}
+
+func @touch(%A: view<f32, [?], [1]>, %n: index) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  exec.serial(lower = [%c0], upper = [%n], step = [%c1]) { |%k: index|
+    %x = tile.load(
+        %A, [%c0], place = #placement<anchor = 0, frontier = 1, active = (d0) -> (d0)>
+    ) : f32
+    %y = tile.load(%A, [%c0], place = #placement<anchor = 1, frontier = 1>) : f32
+    exec.yield
+  }
+  func.return
+}
+"""
+
+
+def test_depths_in_a_callee_count_the_levels_around_the_call() -> None:
+    module = parse_module(PLACED, registry())
+    verify_module(module)
+    inline_calls(module, Rewriter())
+    verify_module(module)
+    text = str(module)
+    assert "#placement<anchor = 2, frontier = 3, active = (d0, d1, d2) -> (d2)>" in text
+    assert "#placement<anchor = 3, frontier = 3>" in text

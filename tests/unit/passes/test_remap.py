@@ -11,12 +11,15 @@ import pytest
 import tilenest as tn
 from tests.unit.ir.photograph import photograph
 from tests.unit.passes.remapped import CASES, captured, results
-from tilenest.analysis import ExecutionStructure, remaps_of
-from tilenest.dialects import Load, Parallel, Pipeline, Placement
+from tilenest.analysis import ExecutionStructure, chain_along, chain_to, remaps_of
+from tilenest.dialects import Load, Nest, Parallel, Pipeline, Placement
 from tilenest.errors import ArgumentTypeError, RemapError, TileError
+from tilenest.execution import identity
 from tilenest.interp import interpret
 from tilenest.ir import Module, Rewriter, Transaction, print_module
-from tilenest.passes import Remapping, remap
+from tilenest.machine import AVX2, cpu_target
+from tilenest.passes import SCHEDULE_PASSES, Remapping, remap
+from tilenest.passes.remap import forget_remaps
 from tilenest.verify import verify_module
 
 POINTS = list(product(range(4), repeat=3))
@@ -172,6 +175,59 @@ def test_execution_remaps_follow_each_other() -> None:
         "split step by 2 into step.0, step.1",
         "split step_outer by 2 into step_outer.0, step_outer.1",
     ]
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        (
+            lambda module: remap(module, "outer").split("outer", 3),
+            lambda module: remap(module, "inner").split("inner", 2),
+        ),
+        (
+            lambda module: remap(module, "inner").split("inner", 2),
+            lambda module: remap(module, "outer").split("outer", 3),
+        ),
+        (
+            lambda module: remap(module, "second").split("second", 2),
+            lambda module: remap(module, "outer").split("outer", 2),
+            lambda module: remap(module, "inner").split("inner", 3),
+        ),
+        (
+            lambda module: remap(module, "first").insert_unit(1, "once"),
+            lambda module: remap(module, "once").remove_unit("once"),
+            lambda module: remap(module, "first").split("first", 1),
+        ),
+    ],
+)
+def test_execution_remaps_of_nests_around_and_inside_follow_each_other(
+    turns: tuple[Callable[[Module], Remapping], ...],
+) -> None:
+    case = CASES["passages"]
+    module = captured(case)
+    expected = results(case, module)
+    for turn in turns:
+        turn(module).apply()
+        np.testing.assert_array_equal(results(case, module), expected)
+    (function,) = module.functions
+    assert len(remaps_of(function)) == len(turns)
+    verify_module(tn.parse(print_module(module)))
+
+
+def test_execution_remaps_are_forgotten_by_whoever_changes_the_nests() -> None:
+    module = captured(CASES["gemm"])
+    before = print_module(module)
+    (function,) = module.functions
+    forget_remaps(function, Rewriter())
+    assert print_module(module) == before
+    remap(module, "step").split("step", 2).apply()
+    forget_remaps(function, Rewriter())
+    assert not remaps_of(function)
+    # The compiler is the first of these.
+    remap(module, "step_inner").apply()
+    (_, first), *_ = SCHEDULE_PASSES
+    list(first(module, cpu_target(AVX2), Rewriter()))
+    assert not remaps_of(function)
 
 
 def test_execution_remaps_of_nests_that_changed_are_refused() -> None:
@@ -355,6 +411,24 @@ def test_execution_remaps_name_the_functions_there_are() -> None:
         remap("column")  # type: ignore[arg-type]  # that is the mistake
 
 
+@pytest.mark.parametrize(
+    ("misuse", "message"),
+    [
+        (remap, "the level of a nest is"),
+        (lambda module, what: remap(module, function=what), "the name of a function is"),
+        (lambda module, what: remap(module, "step").apply(what), "who applies a remap is"),
+        (lambda module, what: remap(module, "step").reanchor(what, 1), "who runs deeper is"),
+    ],
+)
+def test_execution_remaps_of_wrong_kinds_are_refused(
+    misuse: Callable[[Module, object], object], message: str
+) -> None:
+    for what in (np.zeros(3), 1.5, ["step"]):
+        with pytest.raises(ArgumentTypeError, match=message) as refused:
+            misuse(captured(CASES["gemm"]), what)
+        assert refused.value.remedy
+
+
 PLACED = """module "candidate"
 dim %d0 "m" = 4
 
@@ -401,6 +475,19 @@ def test_execution_remaps_move_places(
     assert placement.active is not None
     found = {point for point in POINTS if min(placement.active.evaluate(point)) >= 0}
     assert found == active
+
+
+@pytest.mark.parametrize(("depth", "count"), [(1, 1), (2, 2)])
+def test_execution_remaps_leave_places_in_other_nests(depth: int, count: int) -> None:
+    module = tn.parse(PLACED)
+    remap(module).insert_unit(depth, "u").apply()
+    load = next(op for op in module.walk() if isinstance(op, Load))
+    Rewriter().set_attribute(load, "place", Placement(1, 3))
+    (steps,) = [n for n in module.walk() if isinstance(n, Nest) and n.body.arguments[0].name == "k"]
+    chain = chain_along(chain_to(steps).nests[-count:])
+    assert chain is not None
+    Remapping(module, chain, identity(chain.structure)).split("k", 2).apply()
+    assert load.place == Placement(1, 4)
 
 
 def test_execution_remaps_keep_places_apart() -> None:

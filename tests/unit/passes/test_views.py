@@ -1,7 +1,8 @@
 """Random chains of views, built by the constructors, against NumPy after every pass.
 
 A chain is made twice: as `view.remap`s of an argument, and as a NumPy array of element numbers, -1
-for what is padding. Reading copies a tile of the view; writing puts a tile into it.
+for what is outside and less for padding. Reading copies a tile of the view; writing puts a tile
+into it; what is outside reads as the access says, is dropped, or raises where that is asked for.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from tilenest.analysis import shows_elements_once
 from tilenest.dialects import Constant, Load, Return, Store, chain_of, registry, views
+from tilenest.errors import OutOfBounds
 from tilenest.interp import interpret
 from tilenest.ir import (
     INDEX,
@@ -23,6 +25,7 @@ from tilenest.ir import (
     Function,
     Module,
     Rewriter,
+    ScalarType,
     TileType,
     Value,
     ViewType,
@@ -93,6 +96,25 @@ def add_slice(chain: Chain, draw: Any) -> None:
     chain.numbers = chain.numbers[np.ix_(*picks)]
 
 
+def add_loose_slice(chain: Chain, draw: Any) -> None:
+    """A slice that may leave the view."""
+    starts, counts, steps = [], [], []
+    numbers = chain.numbers
+    for axis, extent in enumerate(numbers.shape):
+        step = draw(st.sampled_from([1, 1, 2, -1]))
+        first, count = draw(st.integers(-2, extent + 1)), draw(st.integers(1, 4))
+        starts.append(chain.size(first, draw(st.booleans())))
+        counts.append(chain.size(count, draw(st.booleans())))
+        steps.append(step)
+        places = first + step * np.arange(count)
+        is_inside = (places >= 0) & (places < extent)
+        numbers = np.insert(numbers, extent, -1, axis=axis)
+        numbers = numbers.take(np.where(is_inside, places, extent), axis=axis)
+    insert = chain.builder.insert
+    chain.view = views.strided_slice(insert, chain.view, starts, counts, steps).result
+    chain.numbers = numbers
+
+
 def add_padding(chain: Chain, draw: Any) -> None:
     before = [draw(st.integers(0, 2)) for _ in chain.numbers.shape]
     behind = [draw(st.integers(0, 2)) for _ in chain.numbers.shape]
@@ -160,31 +182,32 @@ def tile_type(shape: tuple[int, ...]) -> tuple[TileType, tuple[Dim, ...]]:
     return TileType(float32, dims), dims
 
 
-def compare(chain: Chain, arrays: list[Array], expected: list[Array]) -> None:
-    """After every pass, and as machine code in the interpreter, the arrays become as expected."""
+def compare(chain: Chain, arrays: list[Array], expected: list[Array] | None) -> None:
+    """After every pass, and as machine code in the interpreter, the arrays become as expected; None
+    where it raises, and no array changes."""
     chain.builder.insert(Return(values=[]))
     module = parse_module(print_module(chain.module), registry())
     assert print_module(module) == print_module(chain.module)
 
-    def check(step: str) -> None:
+    def check(module: Module, step: str) -> None:
         verify_module(module)
         given = [array.copy() for array in arrays]
-        interpret(module, given)
-        for found, wanted in zip(given, expected, strict=True):
+        if expected is None:
+            with pytest.raises(OutOfBounds):
+                interpret(module, given)
+        else:
+            interpret(module, given)
+        for found, wanted in zip(given, expected or arrays, strict=True):
             np.testing.assert_array_equal(found, wanted, err_msg=step)
 
-    check("as built")
+    check(module, "as built")
     rewriter = Rewriter()
     for name, step in SCHEDULE_PASSES:
         step(module, cpu_target(AVX512), rewriter)
-        check(name)
+        check(module, name)
     machine = lower_machine(module)
     simplify_machine(machine)
-    verify_module(machine)
-    given = [array.copy() for array in arrays]
-    interpret(machine, given)
-    for found, wanted in zip(given, expected, strict=True):
-        np.testing.assert_array_equal(found, wanted, err_msg="machine")
+    check(machine, "machine")
 
 
 @settings(max_examples=20)
@@ -222,6 +245,58 @@ def test_views_are_written(chain: Chain) -> None:
     wanted[chain.numbers[hit]] = values[hit]
     a = np.zeros(SHAPE, np.float32)
     compare(chain, [a, values], [wanted.reshape(SHAPE), values])
+
+
+LOOSE_STEPS = (*STEPS, add_loose_slice, add_loose_slice)
+
+
+@settings(max_examples=30)
+@given(
+    chains(LOOSE_STEPS) | chains((add_loose_slice, add_padding)),
+    st.integers(-1, 1),
+    st.sampled_from(["zero", "check"]),
+    st.data(),
+)
+def test_what_is_outside_is_what_the_access_says(
+    chain: Chain, origin: int, bounds: str, data: Any
+) -> None:
+    a = np.arange(10, 34, dtype=np.float32).reshape(SHAPE)
+    chain.fills[0] = 5.0
+    rows, columns = chain.numbers.shape
+    shape = (data.draw(st.integers(1, rows + 1)), data.draw(st.integers(1, columns + 1)))
+    type_, dims = tile_type(shape)
+    at, zero = chain.constant(origin), chain.constant(0)
+    five = Constant(value=5.0, result_types=[ScalarType(float32)])
+    other = chain.builder.insert(five).result
+    load = Load(
+        view=chain.view, origins=[at, zero], other=other, bounds=bounds, result_types=[type_]
+    )
+    tile = chain.builder.insert(load).result
+    out = chain.function.arguments[1]
+    chain.builder.insert(Store(view=out, origins=[zero, zero], value=tile, dims=dims))
+    around = np.pad(chain.numbers, 2, constant_values=-1)[2 + origin :, 2:][: shape[0], : shape[1]]
+    chain.numbers = around
+    fails = bounds == "check" and bool((around == -1).any())
+    wanted = None if fails else [a, chain.expected(a)]
+    compare(chain, [a, np.full(shape, np.nan, np.float32)], wanted)
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_padding_is_inside_and_hides_nothing_behind_it(rows: int) -> None:
+    """One row of padding, then one that is outside of the argument."""
+    chain = Chain(is_open=False)
+    insert = chain.builder.insert
+    chain.view = views.subview(insert, chain.view, (chain.constant(-1), 0), (4, 6)).result
+    chain.view = views.pad(insert, chain.view, (1, 0), (5, 6), 7.0).result
+    type_, dims = tile_type((rows, 6))
+    zero = chain.constant(0)
+    load = Load(view=chain.view, origins=[zero, zero], bounds="check", result_types=[type_])
+    tile = chain.builder.insert(load).result
+    out = chain.function.arguments[1]
+    chain.builder.insert(Store(view=out, origins=[zero, zero], value=tile, dims=dims))
+    a = np.ones(SHAPE, np.float32)
+    given = [a, np.full((rows, 6), np.nan, np.float32)]
+    compare(chain, given, [a, np.full((1, 6), 7, np.float32)] if rows == 1 else None)
 
 
 @settings(max_examples=60)

@@ -67,7 +67,8 @@ def test_squares_are_transposed_by_a_proven_atom(machine: Machine) -> None:
     (decision,) = decisions_for(found, TRANSPOSE_LANES)
     for clause in (
         "types",
-        "arithmetic",
+        "order",
+        "rounding",
         "participants",
         "layout of operand 0",
         "layout of result",
@@ -101,7 +102,7 @@ def test_folds_along_lanes_need_an_order_that_the_atom_keeps(
     assert ("reduction_vectorized" in presets(found)) == is_split
     decisions = decisions_for(found, LANE_REDUCTIONS["add"])
     assert len(decisions) == is_split
-    assert all("arithmetic" in decision.reason for decision in decisions)
+    assert all("order" in decision.reason for decision in decisions)
 
 
 def test_without_the_feature_folds_stay_whole() -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,7 @@ def test_the_least_recently_used_entries_go_first(tmp_path: Path) -> None:
 
 CROWD = """
 import sys
+import threading
 from pathlib import Path
 from tilenest.runtime.cache import CacheEntry, ObjectCache
 cache = ObjectCache(Path(sys.argv[1]))
@@ -164,3 +166,27 @@ def test_the_environment_chooses_the_folder(
     assert found is not None and found.folder.is_relative_to(tmp_path / "xdg")
     monkeypatch.setenv("TILENEST_CACHE", "0")
     assert default_cache() is None
+
+
+def test_a_pipe_in_place_of_an_entry_is_no_entry(cache: ObjectCache) -> None:
+    cache.store(KEY, ENTRY)
+    file_of(cache).unlink()
+    os.mkfifo(file_of(cache), 0o600)
+    found: list[CacheEntry | None] = []
+    reader = threading.Thread(target=lambda: found.append(cache.load(KEY)), daemon=True)
+    reader.start()
+    reader.join(timeout=10)
+    assert found == [None]
+    assert cache.store(KEY, ENTRY)
+    assert cache.load(KEY) == ENTRY
+
+
+def test_a_folder_in_place_of_an_entry_is_no_entry(cache: ObjectCache) -> None:
+    cache.store(KEY, ENTRY)
+    file_of(cache).unlink()
+    file_of(cache).mkdir(0o700)
+    before = len(os.listdir("/proc/self/fd"))
+    assert cache.load(KEY) is None
+    assert not cache.store(KEY, ENTRY)
+    assert cache.load(KEY) is None
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -58,6 +58,13 @@ def test_the_number_of_threads_changes_no_bit(x: Any) -> None:
         np.testing.assert_array_equal(other.view(np.uint32), results[0].view(np.uint32))
 
 
+@pytest.mark.parametrize("count", [np.int64(2), np.uint8(2), np.array(2)])
+def test_numbers_of_numpy_count_threads(count: Any) -> None:
+    tn.set_num_threads(count)
+    assert tn.get_num_threads() == 2
+    assert type(tn.get_num_threads()) is int
+
+
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, 100_000, "2"])
 def test_numbers_of_threads_that_make_no_sense(count: Any) -> None:
     with pytest.raises(tn.DomainError, match="not a number of threads"):

@@ -74,6 +74,39 @@ func @main(%x: f32, %n: index, %p: bool) -> f32 {
 }
 """
 
+PARTS = """
+module "candidate"
+dim %d0 "m" = 4
+dim %d1 "n" = 6
+dim %d2 "k" = 2
+
+func @main(%x: f32, %n: index) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %c2 = scalar.constant 2 : index
+  %t = tile.map : tile<f32, %d2, %d1> { |%i: index, %j: index|
+    exec.yield(%x)
+  }
+  %m, %a0 = memory.allocate : (memory<f32, %d0, %d1>, state)
+  %a1 = memory.store(%m, %a0, %t, [%c0, %c0]) : state
+  %a2 = memory.store(%m, %a1, %t, [%c2, %c0]) : state
+  %all = memory.load(%m, %a2) : tile<f32, %d0, %d1>
+  %some, %b0 = memory.allocate : (memory<f32, %d0, %d1>, state)
+  %b1 = memory.store(%some, %b0, %t, [%n, %c0]) : state
+  %same = memory.load(%some, %b1, [%n, %c0]) : tile<f32, %d2, %d1>
+  %filled, %e0 = memory.allocate : (memory<f32, %d0, %d1>, state)
+  %e1 = exec.serial(lower = [%c0], upper = [%c2], step = [%c1], initial = [%e0]) : state {
+      |%k: index, %in: state|
+    %at = scalar.apply "mul"(%k, %c2) : index
+    %e2 = memory.store(%filled, %in, %t, [%at, %c0]) : state
+    %u = memory.load(%filled, %e2, [%at, %c1]) : tile<f32, %d2, 3>
+    exec.yield(%e2)
+  }
+  %whole = memory.load(%filled, %e1) : tile<f32, %d0, %d1>
+  func.return
+}
+"""
+
 ATOMICS = """
 module "candidate"
 dim %d0 "m" = 4
@@ -128,6 +161,7 @@ func @main(%A: ptr, %v: i32, %x: f32, %p: bool, %scratch: ptr) {
 GOOD_EFFECTS = {
     "views": VIEWS,
     "memory": MEMORY,
+    "parts": PARTS,
     "atomics": ATOMICS,
     "single updates": UPDATES,
     "addresses": ADDRESSES,
@@ -142,6 +176,7 @@ EFFECT_CHANGES = [
     ("TN01", "views", "map = (d0, d1) -> (d1, d0)", "map = (d0) -> (d0, d0)"),
     ("TN01", "views", "valid = (d0, d1)[s0] -> (d1 - d0)", "valid = (d0, d1) -> (d1 - d0)"),
     ("OP60", "views", "valid = (d0, d1)[s0] -> (d1 - d0)", "valid = 3"),
+    ("OP60", "views", "(d1 - d0), fill = 7.0)", "(d1 - d0))"),
     ("OP60", "views", "fill = 7.0", 'fill = "seven"'),
     ("OP60", "views", "fill = true", "fill = 2"),
     ("OP60", "views", "view<f32, [4, 16], [0, ?]>", "view<f32, [4, 16], [0, 1]>"),
@@ -167,6 +202,26 @@ EFFECT_CHANGES = [
      "%y = memory.load(%cell, %e1) : f32\n  %z = memory.load(%cell, %e1) : f64\n"),
     ("OP66", "memory", "memory.store(%cell, %e0, %x)", "memory.store(%cell, %e0, %t)"),
     ("OP66", "memory", "memory.store(%cell, %e0, %x)", "memory.store(%x, %e0, %x)"),
+    ("OP65", "parts", "%same = memory.load(%some, %b1, [%n, %c0])",
+     "%same = memory.load(%some, %b1, [%n])"),
+    ("OP65", "parts", "%b1, [%n, %c0]) : tile<f32, %d2, %d1>", "%b1, [%n, %c0]) : tile<f32, %d2>"),
+    ("OP65", "parts", "%b1, [%n, %c0]) : tile<f32, %d2, %d1>",
+     "%b1, [%n, %c0]) : tile<f64, %d2, %d1>"),
+    ("OP65", "parts", "%b1, [%n, %c0])", "%b1, [%x, %c0])"),
+    ("OP65", "parts", "memory.load(%m, %a2) : tile<f32, %d0, %d1>",
+     "memory.load(%m, %a2) : tile<f32, %d2, %d1>"),
+    ("OP66", "parts", "%t, [%n, %c0]", "%t, [%n]"),
+    ("OP66", "parts", "%t, [%n, %c0]", "%x, [%n, %c0]"),
+    ("OP66", "parts", "%t, [%n, %c0]", "%t, [%x, %c0]"),
+    ("OP66", "parts", "%t, [%n, %c0]", "%t"),
+    ("OP67", "parts", "memory.load(%m, %a2)", "memory.load(%m, %a1)"),
+    ("OP68", "parts", "%t, [%n, %c0]", "%t, [%c1, %c0]"),
+    ("OP68", "parts", "%t, [%n, %c0]", "%t, [%n, %c1]"),
+    ("OP68", "parts", "%t, [%c2, %c0]", "%t, [%c1, %c0]"),
+    ("OP68", "parts", '"mul"(%k, %c2)', '"mul"(%k, %c1)'),
+    ("OP68", "parts", '"mul"(%k, %c2)', '"mul"(%k, %n)'),
+    ("OP68", "parts", "upper = [%c2]", "upper = [%c1]"),
+    ("OP68", "parts", "upper = [%c2]", "upper = [%n]"),
     ("OP67", "memory", "memory.load(%m, %a2)", "memory.load(%m, %in)"),
     ("OP67", "memory", "memory.load(%shared, %s1)", "memory.load(%shared, %s0)"),
     ("OP67", "memory", "memory.load(%cell, %e1)", "memory.load(%cell, %s1)"),

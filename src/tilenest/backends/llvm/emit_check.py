@@ -23,6 +23,6 @@ def emit_check(frame: Frame, op: Check) -> None:
     following, outside = f.block("inside"), f.block("outside")
     f.branch_if(inside, following, outside)
     f.begin(outside)
-    numbers = constant(I64, op.site), constant(I64, op.axis)
-    f.ret(f.call(REPORT, I32, (frame.fault, *numbers, first, extent)))
+    site, axis, depth = (constant(I64, number) for number in (op.site, op.axis, op.depth))
+    f.ret(f.call(REPORT, I32, (frame.fault, site, axis, first, extent, depth)))
     f.begin(following)

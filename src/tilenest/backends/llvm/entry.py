@@ -3,8 +3,8 @@
 In: the guards of one variant and its main function. Out: a TVM-FFI function
 `i32(self, arguments, count, result)`. It hands back the integer 0 when the kernel ran, and 1 when
 the arguments are not what the variant was made for: then nothing was written, and the caller finds
-another variant or explains. The bytes of a fault say which access was outside. It returns -1 when
-it raised an error of the caller's language.
+another variant or explains. A negative number says how many bytes the system did not give. The
+bytes of a fault say which access was outside.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,6 @@ from tilenest.dialects import Launch
 from tilenest.ir import Function
 
 _RUN = "run"
-_RAISE = "TVMFFIErrorSetRaisedFromCStr"
 _INTEGER = 1
 _PARAMETERS: tuple[tuple[LlvmType, str], ...] = (
     (POINTER, ""),
@@ -57,12 +56,12 @@ def write_entry(
         f.begin(outside)
         f.ret(hand_back_fault(f, record))
         f.begin(others)
-    if _may_fail(main):
-        ran, failed = f.block("ran"), f.block("failed")
-        f.branch_if(f.icmp("eq", status, 0), ran, failed)
-        f.begin(failed)
-        f.call(_RAISE, None, (text.string("MemoryError"), text.string("no memory for temporaries")))
-        f.ret(constant(I32, -1))
+    needed = _most_bytes(main)
+    if needed:
+        ran, starved = f.block("ran"), f.block("starved")
+        f.branch_if(f.icmp("eq", status, 0), ran, starved)
+        f.begin(starved)
+        _hand_back(f, -needed)
         f.begin(ran)
     _hand_back(f, RAN)
     f.begin(missed)
@@ -70,9 +69,10 @@ def write_entry(
     _write_run(text, main, [operand.type for operand in operands], machine, has_checks)
 
 
-def _may_fail(main: Function) -> bool:
-    """Whether it asks for memory; a kernel that does not is linked with nothing at all."""
-    return bool(_scratch_bytes(main)) or any(isinstance(op, Launch) for op in main.walk())
+def _most_bytes(main: Function) -> int:
+    """What it asks the system for at once; a kernel that does not is linked with nothing at all."""
+    launches = (op.scratch_bytes for op in main.walk() if isinstance(op, Launch))
+    return max((_scratch_bytes(main) or 0, *launches))
 
 
 def _scratch_bytes(main: Function) -> int | None:

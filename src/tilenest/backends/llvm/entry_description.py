@@ -10,7 +10,8 @@ from tilenest.records import record
 ENTRY = "__tvm_ffi_main"
 """The name of the function that callers see."""
 RAN, MISSED = 0, 1
-"""What it hands back; the bytes of a `Fault` when an access that checks its bounds was outside."""
+"""What it hands back; less than 0 for so many bytes that the system did not give, and the bytes of
+a `Fault` when an access that checks its bounds was outside."""
 
 
 @record

@@ -33,8 +33,9 @@ def new_record(f: FunctionText) -> Value:
 
 
 def write_report(text: ModuleText, machine: HostMachineInfo) -> None:
-    """i32(record, site, axis, first, extent): the coordinates from `first` on leave [0, extent)."""
-    kinds = (POINTER, I64, I64, I64, I64)
+    """i32(record, site, axis, first, extent, depth): the coordinates from `first` on leave
+    [0, extent)."""
+    kinds = (POINTER, I64, I64, I64, I64, I64)
     f = text.function(
         REPORT,
         I32,
@@ -42,13 +43,13 @@ def write_report(text: ModuleText, machine: HostMachineInfo) -> None:
         linkage="internal",
         attributes=(*machine.function_attributes, "cold", "noinline"),
     )
-    record, site, axis, first, extent = f.parameters
+    record, site, axis, first, extent, depth = f.parameters
     claimed, done = f.block("claimed"), f.block("done")
     _, is_ours = f.cmpxchg(record, constant(I32, 0), 1, "monotonic", "monotonic")
     f.branch_if(is_ours, claimed, done)
     f.begin(claimed)
     index = f.select(f.icmp("slt", first, 0), first, f.smax(first, extent))
-    for place, number in enumerate((site, axis, index, extent)):
+    for place, number in enumerate((site, axis, index, extent, depth)):
         f.store(number, f.getelementptr("i8", record, _CLAIM_BYTES + 8 * place), align=8)
     f.branch(done)
     f.begin(done)

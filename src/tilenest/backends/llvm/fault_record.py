@@ -1,4 +1,4 @@
-"""What compiled code says of an access that left its array: four numbers, as bytes.
+"""What compiled code says of an access that left its array: five numbers, as bytes.
 
 In: the bytes an entry hands back. Out: a `Fault`. `fault` writes the code that makes them.
 """
@@ -9,18 +9,20 @@ import struct
 
 from tilenest.records import record
 
-_LAYOUT = struct.Struct("=4q")
+_LAYOUT = struct.Struct("=5q")
 FAULT_BYTES = _LAYOUT.size
 
 
 @record
 class Fault:
-    """The access of this number used `index` on an axis of `extent`."""
+    """The access of this number used `index` on an axis of `extent`, `depth` views below the view
+    that it goes through."""
 
     site: int
     axis: int
     index: int
     extent: int
+    depth: int
 
     @classmethod
     def of(cls, data: bytes) -> Fault:

@@ -1,0 +1,399 @@
+"""Which elements of an explicit memory are surely stored: boxes between index formulas.
+
+In: origins and extents of accesses, and the nests around them. Out: parts, and the answers whether
+one lies in others. A part of which the origin is known at run time only is known by the values that
+its origin is computed from. Parts that touch become one. What every turn of a nest stores is stored
+behind the nest: as one part where each turn touches the one before, else turn by turn where these
+are few; and so is, in a turn, what the turns before it stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from tilenest.analysis.effects import is_computation
+from tilenest.analysis.index_values import KnownLeaves, Leaves
+from tilenest.analysis.structure import constant_of, is_defined_above, trip_counts
+from tilenest.dialects import CarryingNest, MemoryLoad, MemoryStore
+from tilenest.errors import ShapeError
+from tilenest.ir import LARGEST_EXTENT, MemoryType, Operation, TileType, Value
+from tilenest.layouts import Const, IndexExpr, Interval, Sym, bounds, split_terms
+from tilenest.records import record, replace
+
+_MOST_PARTS = 128
+"""of one state; what is stored further is not remembered"""
+_MOST_TURNS = 256
+"""that are looked at one by one"""
+_ANYWHERE = (-(1 << 65), 1 << 65)
+_Limits = tuple[IndexExpr, IndexExpr]
+Box = tuple[Interval, ...]
+"""Along each axis from one number to before another."""
+
+
+@record
+class Part:
+    """Elements of a memory of this shape: along each axis from one place to before another. What
+    lies outside of the memory does not count."""
+
+    shape: tuple[int, ...]
+    limits: tuple[_Limits, ...]
+
+    @property
+    def leaves(self) -> frozenset[int]:
+        """The numbers of the leaves that it depends on."""
+        used = [expr.used_syms() for limits in self.limits for expr in limits]
+        return frozenset().union(*used)
+
+
+Stored = tuple[Part, ...]
+"""Of which every element is stored."""
+
+
+@record
+class _Turns:
+    """The turns of a nest along one axis: `end` is the first that does not run, `last` the last
+    one where there surely is one."""
+
+    leaf: Sym
+    first: IndexExpr
+    step: int
+    end: IndexExpr | None
+    last: IndexExpr | None
+    count: int | None = None
+
+
+class PartReader:
+    """Reads accesses as parts, and answers about them."""
+
+    def __init__(self) -> None:
+        self._names: dict[Value, Value] = {}
+        self._makers: dict[object, Value] = {}
+        self._leaves = Leaves(names=self._names)
+        self._closed: KnownLeaves | None = None
+
+    def note(self, op: Operation) -> None:
+        """See an operation, in the order of the program: equal work on equal scalars makes one
+        number."""
+        if len(op.results) != 1 or not is_computation(op):
+            return
+        operands = tuple(self._names.get(value, value) for value in op.operands)
+        attributes = tuple((name, type(v), repr(v)) for name, v in op.attributes.items())
+        key = (type(op), op.segments, op.result.type, *operands, *attributes)
+        first = self._makers.setdefault(key, op.result)
+        if first is not op.result:
+            self.alias(op.result, first)
+
+    def alias(self, value: Value, same: Value) -> None:
+        """Another name of a value."""
+        self._names[value] = self._names.get(same, same)
+
+    def part_of(self, op: MemoryLoad | MemoryStore) -> Part:
+        """What an access touches."""
+        type_ = op.memory.type
+        assert isinstance(type_, MemoryType)
+        if not op.origins:
+            return Part(type_.shape, tuple((Const(0), Const(n)) for n in type_.shape))
+        content = op.content
+        assert isinstance(content, TileType)
+        axes = zip(op.origins, content.shape, type_.shape, strict=True)
+        try:
+            return self._clipped(Part(type_.shape, tuple(self._limits(*axis) for axis in axes)))
+        except ShapeError:
+            # An end leaves 64 bits. What may be read is everything, what is surely stored nothing.
+            is_read = isinstance(op, MemoryLoad)
+            limits = ((Const(0 if is_read else n), Const(n)) for n in type_.shape)
+            return Part(type_.shape, tuple(limits))
+
+    def _limits(self, origin: Value, size: int, extent: int) -> _Limits:
+        # What wraps stays outside of all that is not larger.
+        is_small = extent <= LARGEST_EXTENT
+        start = self._leaves.coordinate(origin) if is_small else self._leaves.formula(origin)
+        return start, start + size
+
+    # Answers -------------------------------------------------------------------------------
+
+    def missing(self, part: Part, stored: Stored) -> Box | None:
+        """Where elements of a part may be that are not stored; None where all are stored."""
+        if self._is_empty(part) or any(self._contains(each, part) for each in stored):
+            return None
+        hull = self._hull(part)
+        left = [hull] if all(low < high for low, high in hull) else []
+        for each in stored:
+            left = [rest for box in left for rest in _without(box, self._kernel(each))]
+            if len(left) > _MOST_PARTS:
+                break
+        return left[0] if left else None
+
+    def with_part(self, stored: Stored, part: Part) -> Stored:
+        """What is stored after one more part."""
+        kept = list(stored)
+        place = 0
+        while place < len(kept):
+            united = self._united(kept[place], part)
+            if united is None:
+                place += 1
+                continue
+            if united == kept[place]:
+                return tuple(kept)
+            # What has grown may touch what did not touch before.
+            del kept[place]
+            part, place = united, 0
+        return (*kept, part) if len(kept) < _MOST_PARTS else tuple(kept)
+
+    def with_parts(self, stored: Stored, parts: Iterable[Part]) -> Stored:
+        for part in parts:
+            stored = self.with_part(stored, part)
+        return stored
+
+    def in_both(self, one: Stored, other: Stored) -> Stored:
+        """What is stored on either of two ways."""
+        common = [part for part in one if part in other]
+        found = self.with_parts((), common)
+        for a in one:
+            for b in () if a in common else other:
+                shared = self._shared(a, b)
+                if shared is not None and self.missing(shared, found) is not None:
+                    found = self.with_part(found, shared)
+        return found
+
+    def outside_of(self, op: Operation, stored: Stored) -> Stored:
+        """The parts that are the same ones outside of an operation."""
+        return tuple(part for part in stored if self._inner_leaves(op, part) == frozenset())
+
+    # Nests ---------------------------------------------------------------------------------
+
+    def after(self, nest: CarryingNest, stored: Stored) -> Stored:
+        """What is stored behind a nest when each turn stores this."""
+        try:
+            for turns in reversed(self._all_turns(nest)):
+                stored = self._swept(stored, turns)
+        except ShapeError:
+            # A number on the way leaves 64 bits.
+            return ()
+        return self.outside_of(nest, stored)
+
+    def before_turn(self, nest: CarryingNest, stored: Stored) -> Stored:
+        """What is stored by the turns before one of a nest whose turns are in order, where each
+        stores this."""
+        try:
+            return self._before_turn(nest, stored)
+        except ShapeError:
+            return ()
+
+    def _before_turn(self, nest: CarryingNest, stored: Stored) -> Stored:
+        found: Stored = ()
+        all_turns = self._all_turns(nest)
+        own = frozenset(turns.leaf.position for turns in all_turns)
+        stored = tuple(part for part in stored if self._inner_leaves(nest, part) <= own)
+        for turns in reversed(all_turns):
+            earlier = replace(turns, end=turns.leaf, last=None)
+            bands = (self._band(part, earlier) for part in stored)
+            found = self.with_parts(found, (band for band in bands if band is not None))
+            stored = self._swept(stored, turns)
+        return found
+
+    def _all_turns(self, nest: CarryingNest) -> list[_Turns]:
+        counts = zip(nest.inductions(), trip_counts(nest), strict=True)
+        found: list[_Turns] = []
+        for axis, (induction, count) in enumerate(counts):
+            leaf = self._leaves.formula(nest.body.arguments[axis])
+            step = constant_of(induction.step)
+            assert isinstance(leaf, Sym)
+            first = self._leaves.formula(induction.lower)
+            if count is not None and step is not None:
+                last = first + (count - 1) * int(step) if count else None
+                end = first + count * int(step)
+                found.append(_Turns(leaf, first, int(step), end, last, count))
+                continue
+            upper = self._leaves.formula(induction.upper)
+            is_known = step == 1 and self._is_at_most(first, upper)
+            last = upper - 1 if step == 1 and self._is_at_most(first + 1, upper) else None
+            found.append(_Turns(leaf, first, int(step or 0), upper if is_known else None, last))
+        return found
+
+    def _swept(self, stored: Stored, turns: _Turns) -> Stored:
+        return self.with_parts((), (s for part in stored for s in self._sweep(part, turns)))
+
+    def _sweep(self, part: Part, turns: _Turns) -> Iterator[Part]:
+        if turns.leaf.position not in part.leaves:
+            if turns.last is not None:
+                yield part
+            return
+        band = self._band(part, turns)
+        if band is not None:
+            yield band
+        elif turns.count is not None and turns.count <= _MOST_TURNS:
+            for turn in range(turns.count):
+                yield self._at(part, turns.leaf, turns.first + turn * turns.step)
+
+    def _band(self, part: Part, turns: _Turns) -> Part | None:
+        """All turns in one part, where it moves along one axis and no farther than it reaches."""
+        leaf = turns.leaf
+        moving = [
+            axis
+            for axis, limits in enumerate(part.limits)
+            if any(leaf.position in expr.used_syms() for expr in limits)
+        ]
+        if len(moving) != 1 or turns.step <= 0:
+            return None
+        low, high = part.limits[moving[0]]
+        by = _change_by(low, leaf)
+        if not by or _change_by(high, leaf) != by:
+            return None
+        if not self._is_at_most(Const(abs(by) * turns.step), high - low):
+            return None
+        if turns.last is None and turns.end is None:
+            return None
+
+        def moved(expr: IndexExpr, turn: IndexExpr) -> IndexExpr:
+            return expr + (turn - leaf) * by
+
+        # Where no turn may have run, both ends meet.
+        start, stop = moved(low, turns.first), moved(high, turns.first)
+        if turns.last is not None:
+            near, far = moved(low, turns.last), moved(high, turns.last)
+        else:
+            assert turns.end is not None
+            near, far = moved(high, turns.end), moved(low, turns.end)
+        limits = list(part.limits)
+        limits[moving[0]] = (start, far) if by > 0 else (near, stop)
+        return self._clipped(replace(part, limits=tuple(limits)))
+
+    def _at(self, part: Part, leaf: Sym, place: IndexExpr) -> Part:
+        symbols: list[IndexExpr] = [Sym(number) for number in range(1 + max(part.leaves))]
+        symbols[leaf.position] = place
+        limits = [(a.substitute((), symbols), b.substitute((), symbols)) for a, b in part.limits]
+        return self._clipped(replace(part, limits=tuple(limits)))
+
+    # Formulas ------------------------------------------------------------------------------
+
+    def _known(self) -> KnownLeaves:
+        if self._closed is None or len(self._closed.keys) != len(self._leaves):
+            self._closed = self._leaves.close()
+        return self._closed
+
+    def _inner_leaves(self, op: Operation, part: Part) -> frozenset[int]:
+        """The leaves of a part that are made inside of an operation."""
+        keys = [(number, self._known().keys[number]) for number in part.leaves]
+        values = ((number, key[0] if isinstance(key, tuple) else key) for number, key in keys)
+        return frozenset(number for number, value in values if not is_defined_above(value, op))
+
+    def _is_at_most(self, one: IndexExpr, other: IndexExpr) -> bool:
+        if isinstance(one, Const) and isinstance(other, Const):
+            return one.value <= other.value
+        if one == other:
+            return True
+        known = self._known()
+        try:
+            return known.is_never_negative(other - one, known.ranges)
+        except ShapeError:
+            # A number on the way leaves 64 bits.
+            return False
+
+    def _clipped(self, part: Part) -> Part:
+        """The same elements; ends that surely lie outside are those of the memory."""
+        limits: list[_Limits] = []
+        for extent, (low, high) in zip(part.shape, part.limits, strict=True):
+            start, stop = Const(0), Const(extent)
+            first = start if self._is_at_most(low, start) else low
+            last = stop if self._is_at_most(stop, high) else high
+            limits.append((first, last))
+        return Part(part.shape, tuple(limits))
+
+    def _is_empty(self, part: Part) -> bool:
+        return any(
+            self._is_at_most(high, low)
+            or self._is_at_most(high, Const(0))
+            or self._is_at_most(Const(extent), low)
+            for extent, (low, high) in zip(part.shape, part.limits, strict=True)
+        )
+
+    def _contains(self, outer: Part, inner: Part) -> bool:
+        return all(
+            (low == Const(0) or self._is_at_most(low, first))
+            and (high == Const(extent) or self._is_at_most(last, high))
+            for extent, (low, high), (first, last) in zip(
+                outer.shape, outer.limits, inner.limits, strict=True
+            )
+        )
+
+    def _united(self, one: Part, other: Part) -> Part | None:
+        """Both as one part, where they are the same along all axes but one along which they
+        touch."""
+        if self._contains(one, other):
+            return one
+        if self._contains(other, one):
+            return other
+        pairs = list(zip(one.limits, other.limits, strict=True))
+        axes = [axis for axis, (a, b) in enumerate(pairs) if a != b]
+        if len(axes) != 1:
+            return None
+        (low, high), (first, last) = pairs[axes[0]]
+        if not (self._is_at_most(first, high) and self._is_at_most(low, last)):
+            return None
+        start, stop = self._lesser(low, first), self._greater(high, last)
+        if start is None or stop is None:
+            return None
+        limits = list(one.limits)
+        limits[axes[0]] = start, stop
+        return Part(one.shape, tuple(limits))
+
+    def _shared(self, one: Part, other: Part) -> Part | None:
+        """What is in both, where it is known."""
+        limits: list[_Limits] = []
+        for (low, high), (first, last) in zip(one.limits, other.limits, strict=True):
+            start, stop = self._greater(low, first), self._lesser(high, last)
+            if start is None or stop is None:
+                return None
+            limits.append((start, stop))
+        return Part(one.shape, tuple(limits))
+
+    def _lesser(self, one: IndexExpr, other: IndexExpr) -> IndexExpr | None:
+        if self._is_at_most(one, other):
+            return one
+        return other if self._is_at_most(other, one) else None
+
+    def _greater(self, one: IndexExpr, other: IndexExpr) -> IndexExpr | None:
+        if self._is_at_most(one, other):
+            return other
+        return one if self._is_at_most(other, one) else None
+
+    # Numbers -------------------------------------------------------------------------------
+
+    def _hull(self, part: Part) -> Box:
+        """A box of numbers around a part."""
+        return tuple(
+            (max(0, self._interval(low)[0]), min(extent, self._interval(high)[1]))
+            for extent, (low, high) in zip(part.shape, part.limits, strict=True)
+        )
+
+    def _kernel(self, part: Part) -> Box:
+        """A box of numbers that is in the part, whatever the leaves are."""
+        return tuple((self._interval(low)[1], self._interval(high)[0]) for low, high in part.limits)
+
+    def _interval(self, expr: IndexExpr) -> Interval:
+        return bounds(expr, self._known().ranges) or _ANYWHERE
+
+
+def _without(box: Box, taken: Box) -> Iterator[Box]:
+    """What is left of a box, in boxes."""
+    axes = zip(box, taken, strict=True)
+    shared = tuple((max(a[0], b[0]), min(a[1], b[1])) for a, b in axes)
+    if any(low >= high for low, high in shared):
+        yield box
+        return
+    for axis, ((low, high), (first, last)) in enumerate(zip(box, shared, strict=True)):
+        for side in ((low, first), (last, high)):
+            if side[0] < side[1]:
+                yield (*shared[:axis], side, *box[axis + 1 :])
+
+
+def _change_by(expr: IndexExpr, leaf: Sym) -> int | None:
+    """How much a formula grows when a leaf grows by 1; None where that varies."""
+    change = 0
+    for unit, coefficient in split_terms(expr)[0].items():
+        if unit == leaf:
+            change = coefficient
+        elif leaf.position in unit.used_syms():
+            return None
+    return change

@@ -1,0 +1,156 @@
+"""Whether a definition is the text of the code that runs.
+
+In: a definition found in a file, and the code object of a live function. Out: yes or no. A file may
+have been edited since it was imported, or a tool may have rewritten the function. The definition is
+compiled where it would stand, inside its class and the functions around it, and the code objects
+are compared, positions aside.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import inspect
+import itertools
+import sys
+import threading
+import warnings
+from collections.abc import Collection, Iterator
+from types import CodeType
+
+from tilenest.capture.scopes import FunctionNode
+
+_FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.all_feature_names})
+_IS_NESTED = inspect.CO_NESTED
+"""Of `co_flags`: the function has one around it."""
+_LOADS_OF_NAMES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "STORE_FAST_LOAD_FAST")
+_FLOW = ("NOP", "RESUME", "RETURN", "EXTENDED_ARG", "MAKE_CELL")
+_quiet = threading.Lock()
+"""Filters of warnings belong to the process: two threads would leave those of each other."""
+_AS_RUNNING = -1
+_WITHOUT_ASSERTIONS = 1
+
+
+def is_text_of(node: FunctionNode, code: CodeType) -> bool:
+    """Whether compiling the definition gives this code.
+
+    pytest rewrites assertions, with names that no text can hold. Of such code the steps outside its
+    assertions are compared.
+    """
+    try:
+        if not any(name.startswith("@") for name in _names(code)):
+            return _placeless(_compiled(node, code, _AS_RUNNING)) == _placeless(code)
+        asserts = [one for one in ast.walk(node) if isinstance(one, ast.Assert)]
+        lines = {line for one in asserts for line in range(one.lineno, (one.end_lineno or 0) + 1)}
+        text = _compiled(node, code, _WITHOUT_ASSERTIONS)
+        return list(_steps(text, lines)) == list(_steps(code, lines))
+    except SyntaxError:
+        return False
+
+
+def _compiled(node: FunctionNode, code: CodeType, optimize: int) -> CodeType:
+    tree = ast.parse("".join(f"import {name}\n" for name in _imported(code)))
+    inner: ast.stmt
+    inner = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.Lambda) else node
+    levels = _levels_around(code)
+    for level in reversed(levels):
+        inner = _filled(level, inner)
+    tree.body.append(inner)
+    with _quiet, warnings.catch_warnings():
+        # What there is to warn of was said when the function was defined.
+        warnings.simplefilter("ignore")
+        found: CodeType = compile(tree, "", "exec", code.co_flags & _FUTURES, True, optimize)
+    for _ in range(len(levels) + 1 + bool(getattr(node, "type_params", ()))):
+        # The code of a function follows that of its decorators, defaults and annotations.
+        found = list(_codes_in(found))[-1]
+    return found
+
+
+def _levels_around(code: CodeType) -> list[str]:
+    """The headers of the classes and functions around a definition, outermost first. The first
+    function has the variables of the closure."""
+    path = code.co_qualname.split(".")
+    closure = ", ".join(code.co_freevars)
+    levels: list[str] = []
+    for name, inner in itertools.pairwise(path):
+        if name == "<locals>":
+            continue
+        spelled = name if name.isidentifier() else "around"
+        levels.append(f"def {spelled}({closure}):" if inner == "<locals>" else f"class {spelled}:")
+        closure = "" if inner == "<locals>" else closure
+    if closure:
+        # A function that declares the name global leaves no trace in the path.
+        levels.insert(0, f"def around({closure}): global {path[0]};")
+    return levels
+
+
+def _filled(header: str, inner: ast.stmt) -> ast.stmt:
+    (level,) = ast.parse(f"{header} pass").body
+    assert isinstance(level, ast.ClassDef | ast.FunctionDef)
+    level.body[-1] = inner
+    return level
+
+
+def _imported(code: CodeType) -> list[str]:
+    """The names that the module may import at its top: `name.function()` is compiled otherwise for
+    those, without what is for methods. A `super` of the module would hide the built-in one."""
+    owners = {"super", *_owners_of_methods(code)}
+    return sorted({name for name in _names(code) if name.isidentifier()} - owners)
+
+
+def _owners_of_methods(code: CodeType) -> Iterator[object]:
+    before: object = None
+    for instruction in dis.get_instructions(code):
+        is_attribute = instruction.opname == "LOAD_ATTR" and sys.version_info >= (3, 12)
+        if instruction.opname == "LOAD_METHOD" or (is_attribute and (instruction.arg or 0) & 1):
+            yield before
+        is_name = instruction.opname.startswith(_LOADS_OF_NAMES)
+        loaded = instruction.argval if is_name else None
+        # One instruction may load two.
+        before = loaded[-1] if isinstance(loaded, tuple) else loaded
+    for inner in _codes_in(code):
+        yield from _owners_of_methods(inner)
+
+
+def _codes_in(code: CodeType) -> Iterator[CodeType]:
+    return (value for value in code.co_consts if isinstance(value, CodeType))
+
+
+def _placeless(code: CodeType) -> CodeType:
+    constants = tuple(
+        _placeless(value) if isinstance(value, CodeType) else value for value in code.co_consts
+    )
+    return code.replace(
+        co_consts=constants,
+        co_filename="",
+        co_firstlineno=1,
+        co_flags=code.co_flags & ~_IS_NESTED,
+        co_linetable=b"",
+        co_qualname="",
+    )
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from (*code.co_names, *code.co_varnames, *code.co_cellvars)
+    for inner in _codes_in(code):
+        yield from _names(inner)
+
+
+def _steps(code: CodeType, without: Collection[int]) -> Iterator[tuple[object, ...]]:
+    """What code does, save on some lines; jumps and ends, which depend on what is around, aside."""
+    for instruction in dis.get_instructions(code):
+        name, value = instruction.opname, instruction.argval
+        place = instruction.positions
+        is_flow = "JUMP" in name or name.startswith(_FLOW) or (name, value) == ("LOAD_CONST", None)
+        if is_flow or place is None or place.lineno in without:
+            continue
+        if isinstance(value, CodeType):
+            yield from _steps(value, without)
+        elif isinstance(value, tuple) and name != "LOAD_CONST":
+            # Two instructions in one.
+            yield from (("FAST", str, repr(part)) for part in value)
+        elif instruction.opcode in dis.hasjrel:
+            yield (name,)
+        else:
+            yield "FAST" if "_FAST" in name else name, type(value), repr(value)

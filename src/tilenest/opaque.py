@@ -1,0 +1,63 @@
+"""Objects that are no numbers and no containers: whatever would use them as such is refused.
+
+In: a class of what a program holds, and the error that says what to write instead. Out: the class
+with every operator, conversion and subscript of Python raising that error. An operator that is
+missing would end in a TypeError of Python's own, which knows neither the thing nor a remedy. What a
+class defines itself stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Never
+
+from tilenest.errors import MissingAttributeError, TileError
+
+_BINARY = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
+_OTHERS = """
+    lt le gt ge neg pos abs invert round trunc floor ceil index int float complex
+    len iter getitem setitem delitem call array
+"""
+
+
+class Opaque:
+    """The base of such a class, which says what its misuse is."""
+
+    __slots__ = ()
+
+    def _misuse(self) -> TileError:
+        """The error of whoever computes with it."""
+        raise NotImplementedError
+
+    def __array_ufunc__(self, function: Any, method: str, *_: object, **__: object) -> object:
+        """What NumPy's functions call, and its operators with one of its values on the left."""
+        raise self._misuse()
+
+    def __bool__(self) -> bool:
+        # Without it Python would ask for a length.
+        return True
+
+
+def _refusal(name: str) -> Callable[..., Never]:
+    def refuse(self: Opaque, *_: object, **__: object) -> Never:
+        raise self._misuse()
+
+    refuse.__name__ = refuse.__qualname__ = f"__{name}__"
+    return refuse
+
+
+def _missing(self: Opaque, name: str) -> Never:
+    """What Python asks for an attribute that is not there."""
+    kind = type(self)
+    known = ", ".join(other for other in dir(kind) if not other.startswith("_"))
+    raise MissingAttributeError(
+        f"a {kind.__name__} has no attribute {name!r}", remedy=f"it has {known}"
+    )
+
+
+_methods: dict[str, Callable[..., Never]] = {"getattr": _missing}
+_methods |= {name: _refusal(name) for name in _OTHERS.split()}
+_methods |= {f"{side}{name}": _refusal(name) for name in _BINARY.split() for side in ("", "r")}
+for _name, _method in _methods.items():
+    # Type checkers do not see them, so they refuse the same.
+    setattr(Opaque, f"__{_name}__", _method)
