@@ -154,7 +154,7 @@ class DomainError(TileError, ValueError):
 
 
 class ArgumentTypeError(TileError, TypeError):
-    """A kernel is called with an argument of the wrong kind or element type."""
+    """A kernel, or a function in one, is called with arguments that it does not take."""
 
 
 class RankError(TileError, ValueError):

@@ -9,6 +9,7 @@ class defines itself stays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import ismemberdescriptor
 from typing import Any, Never
 
 from tilenest.errors import MissingAttributeError, TileError
@@ -33,6 +34,12 @@ class Opaque:
         """What NumPy's functions call, and its operators with one of its values on the left."""
         raise self._misuse()
 
+    def __format__(self, spec: str) -> str:
+        """A text, which has no digits to choose."""
+        if spec:
+            raise self._misuse()
+        return str(self)
+
     def __bool__(self) -> bool:
         # Without it Python would ask for a length.
         return True
@@ -49,7 +56,10 @@ def _refusal(name: str) -> Callable[..., Never]:
 def _missing(self: Opaque, name: str) -> Never:
     """What Python asks for an attribute that is not there."""
     kind = type(self)
-    known = ", ".join(other for other in dir(kind) if not other.startswith("_"))
+    names = [other for other in dir(kind) if not other.startswith("_")]
+    # Slots are how a class does its work, unless they are all that it has.
+    public = [other for other in names if not ismemberdescriptor(getattr(kind, other))]
+    known = ", ".join(public or names)
     raise MissingAttributeError(
         f"a {kind.__name__} has no attribute {name!r}", remedy=f"it has {known}"
     )

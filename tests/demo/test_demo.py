@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from rich.console import Console
+from threadpoolctl import threadpool_info, threadpool_limits
 
 import tilenest as tn
 from demo import digits, photograph, run, table
@@ -47,6 +48,33 @@ def test_a_row_within_its_bound(console: Console, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(table, "all_rows", lambda: [small_row()])
     assert table.run(console) == []
     assert "17x65" in printed(console)
+
+
+def test_rows_are_measured_on_one_thread_each(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def counts() -> set[int]:
+        pools = [each for each in threadpool_info() if each["user_api"] == "blas"]
+        return {tn.get_num_threads(), *(each["num_threads"] for each in pools)}
+
+    seen: list[set[int]] = []
+
+    def theirs(x: table.Array) -> table.Array:
+        seen.append(counts())
+        return table.numpy_softmax(x)
+
+    monkeypatch.setattr(table, "all_rows", lambda: [replace(small_row(), numpy=theirs)])
+    threads = tn.get_num_threads()
+    tn.set_num_threads(3)
+    try:
+        with threadpool_limits(limits=2, user_api="blas"):
+            before = counts()
+            assert table.run(console) == []
+            assert counts() == before
+    finally:
+        tn.set_num_threads(threads)
+    assert len(seen) > 3
+    assert all(found == {1} for found in seen)
 
 
 @pytest.mark.parametrize("wrong", [1.001, np.nan])

@@ -157,6 +157,19 @@ def test_a_step_that_reads_what_it_stores_later(start: int, by: int, x: Array, y
     refused(kernel, tn.UninitialisedMemoryError, caret, x, y, remedy="store in it first")
 
 
+def test_places_that_may_leave_64_bits(x: Array, y: Placed) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        held = tn.memory(tn.float32, (4, 16))
+        for i in tn.serial(tn.maximum(X.extent(0), 1) * X.extent(1)):
+            at: Any = i.index()
+            held((at * 2, 0), (2, 16)).store(X[(0, 0), (2, 16)])
+        Y((0, 0), (2, 16)).store(held((0, 0), (2, 16)).load())  # wrong
+
+    caret = "held((0, 0), (2, 16)).load()"
+    refused(kernel, tn.UninitialisedMemoryError, caret, x, y, remedy="limit the numbers")
+
+
 def test_a_part_of_another_rank(x: Array, y: Placed) -> None:
     @tn.kernel
     def kernel(_: Any, Y: Any) -> None:

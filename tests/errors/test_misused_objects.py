@@ -109,6 +109,17 @@ def floor_of_a_view(X: Any, Y: Any) -> None:
     Y.at(0, 0).store(math.floor(X))  # wrong
 
 
+@tn.kernel
+def digits_of_a_view(X: Any, Y: Any) -> None:
+    Y.at(0, 0).store(float(format(X, ".2f")))  # wrong
+
+
+@tn.kernel
+def digits_of_a_memory(X: Any, Y: Any) -> None:
+    m = tn.memory(X.dtype, (4,))
+    Y.at(0, 0).store(float(format(m, ".2f")))  # wrong
+
+
 USES = {
     extent_by_name: (tn.RankError, 'X.shape["x"]', "count its axes"),
     range_of_floats: (tn.DTypeError, "range(0, 4, 0.5)", "use ints"),
@@ -125,6 +136,8 @@ USES = {
     handle_as_an_index: (tn.CaptureError, "rows[block]", "handle.index()"),
     attribute_of_a_tile: (tn.MissingAttributeError, "x.sum", "astype"),
     floor_of_a_view: (tn.CaptureError, "math.floor(X)", "load a tile"),
+    digits_of_a_view: (tn.CaptureError, 'format(X, ".2f")', "load a tile"),
+    digits_of_a_memory: (tn.CaptureError, 'format(m, ".2f")', "memory.load()"),
 }
 
 
@@ -165,5 +178,8 @@ def test_none_and_numbers_where_arrays_are_needed(kernel: tn.Kernel, y: Placed) 
 def test_what_is_not_there_is_an_attribute_error() -> None:
     axis: Any = tn.axis("n", 4)
     assert not hasattr(axis, "size") and getattr(axis, "size", 3) == 3
+    assert f"{axis}" == format(axis) == str(axis)
+    with pytest.raises(tn.CaptureError, match="axis"):
+        f"{axis:>5}"
     with pytest.raises(AttributeError, match="a Dim has no attribute 'size'"):
         axis.size  # noqa: B018 - what is refused

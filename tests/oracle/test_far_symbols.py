@@ -31,6 +31,8 @@ PAIRS = (
     (LOW, LOW + 2),
     (HIGH, LOW),
     (LOW, HIGH),
+    (2**41, 3),
+    (-3, 2),
 )
 FORMULAS: dict[str, Formula] = {
     "one": lambda i, n, _: i + n,
@@ -47,6 +49,8 @@ FORMULAS: dict[str, Formula] = {
     "large divisors": lambda i, n, m: (i + n) % 2**59 + (i - m) // 2**45 % 2,
     "bits": lambda i, n, _: (i ^ n) % 16,
     "run-time divisor": lambda i, n, _: i % n,
+    "large steps": lambda i, n, _: (i + n) * 31,
+    "larger steps of the coordinate": lambda i, n, _: i * 2**40 - n,
 }
 
 
@@ -116,6 +120,28 @@ def test_far_symbols_move_no_coordinate(name: str) -> None:
     check(FORMULAS[name], (viewed, sliced, reindexed), name)
 
 
+ON_THE_LEFT: dict[str, Formula] = {
+    "add": lambda i, n, _: n + i,
+    "sub": lambda i, n, _: n - i,
+    "mul": lambda i, n, _: n * i,
+    "floordiv": lambda i, n, _: n // (i + 1),
+    "mod": lambda i, n, _: n % (i + 1),
+    "xor": lambda i, n, _: (n ^ i) % 16,
+    "and": lambda i, n, _: n & i,
+    "shifted": lambda i, n, _: (1 << i % 4) + n * 0,
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_LEFT)
+def test_numbers_may_stand_on_the_left_of_a_coordinate(name: str) -> None:
+    check(ON_THE_LEFT[name], (viewed, reindexed), name)
+
+
+def test_a_coordinate_is_not_shifted_backwards() -> None:
+    with pytest.raises(tn.CaptureError, match="shifted by -1 bits"):
+        outcome(viewed, lambda i, _n, _m: i << -1, (5, 3), "interpret")
+
+
 def random_formula(draw: random.Random, depth: int) -> str:
     """A sum of the coordinate and both numbers, in quotients and remainders."""
     if depth == 0:
@@ -157,6 +183,21 @@ def test_what_cannot_be_kept_in_64_bits_is_refused(name: str) -> None:
     with pytest.raises(tn.TargetError, match="may leave 64 bits") as caught:
         outcome(viewed, formula, (5, 3), "cpu")
     assert caught.value.location is not None
+
+
+@pytest.mark.parametrize("step", [2**47, 2**57])
+def test_a_symbol_as_large_as_the_steps_of_a_coordinate(step: int, tmp_path: Path) -> None:
+    """Either is right: to compute it, or to refuse it."""
+    formula = load(f"i * {step} - n", tmp_path / f"formula_{step}.py")
+    source = np.arange(16, dtype=np.float32) + 1
+    for kernel in (viewed, reindexed):
+        for n in (3 * step, 3 * step - 1, 0):
+            wanted = expected(formula, n, 0, source, 0)
+            try:
+                found = outcome(kernel, formula, (n, 0), "cpu")
+            except tn.TargetError:
+                continue
+            np.testing.assert_array_equal(found, wanted)
 
 
 @tn.kernel

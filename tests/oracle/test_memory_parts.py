@@ -336,6 +336,19 @@ def test_instances_keep_parts_while_they_wait(at: int) -> None:
     np.testing.assert_array_equal(run(kernel, [a], (3, 2), at), expected)
 
 
+@pytest.mark.parametrize("turns", [-3, 0, 1, 2, 64, 70])
+def test_scaled_steps_of_a_number_of_the_call_that_is_limited(turns: int) -> None:
+    @tn.kernel
+    def kernel(A: Any, B: Any, n: Any) -> None:
+        held = tn.memory(tn.float32, (9,))
+        for i in tn.serial(tn.minimum(tn.maximum(n, 1), 64)):
+            held((number(i) * 2,), (2,)).store(A[number(i) * 2, 2])
+        B(0, 2).store(held((0,), (2,)).load())
+
+    a = whole((6,), np.float32)
+    np.testing.assert_array_equal(run(kernel, [a], (2,), turns), a[:2])
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.int64, np.bool_])
 def test_parts_of_any_dtype(dtype: type) -> None:
     name = {"bool": "bool_"}.get(np.dtype(dtype).name, np.dtype(dtype).name)

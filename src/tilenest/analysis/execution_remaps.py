@@ -257,7 +257,7 @@ def applied_remap(
     return AppliedRemap(
         old=tuple(map(_level, remap.old.levels)),
         new=tuple(map(_level, remap.new.levels)),
-        map=AffineMap(depth[0], len(names), whole.results),
+        map=AffineMap(depth[0], len(names), remap.traced),
         active=_slacks(
             depth[0], len(names), (c for c in whole.domain.constraints if c not in laws)
         ),

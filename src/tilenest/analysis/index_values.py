@@ -232,6 +232,8 @@ class Leaves:
         self._leaves: dict[LeafKey, Sym] = {}
         self._constraints: list[Constraint] = []
         self._spans: dict[Sym, tuple[IndexExpr, IndexExpr]] = {}
+        self._ranges: dict[DimRef | Sym, Interval] = {}
+        self._described: list[LeafKey] = []
         self._is_exact = True
 
     def __len__(self) -> int:
@@ -284,10 +286,9 @@ class Leaves:
 
     def close(self) -> KnownLeaves:
         """What is known of all leaves; describing one may need further ones."""
-        ranges: dict[DimRef | Sym, Interval] = {}
-        done = 0
-        while done < len(self._leaves):
-            key = list(self._leaves)[done]
+        while len(self._described) < len(self._leaves):
+            key = list(self._leaves)[len(self._described)]
+            self._described.append(key)
             try:
                 found = self._describe(key, self._leaves[key])
             except ShapeError:
@@ -295,11 +296,11 @@ class Leaves:
                 self._is_exact = False
                 found = None if isinstance(key, tuple) else range_of(key)
             if found is not None:
-                ranges[self._leaves[key]] = found
-            done += 1
+                self._ranges[self._leaves[key]] = found
         names = tuple(f"s{place:04}" for place in range(len(self._leaves)))
         keys, held = tuple(self._leaves), tuple(self._constraints)
-        return KnownLeaves(keys, names, ranges, held, self._spans, self._is_exact)
+        ranges, spans = dict(self._ranges), dict(self._spans)
+        return KnownLeaves(keys, names, ranges, held, spans, self._is_exact)
 
     def _leaf(self, value: Value) -> IndexExpr:
         """A value that formulas start from."""

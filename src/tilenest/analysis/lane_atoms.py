@@ -55,6 +55,7 @@ def _site(
         (_held(dims, dims[-1]),),
         (stored,),
         _LANES,
+        is_exact=request.is_exact,
         location=op.location,
     )
 

@@ -82,6 +82,10 @@ class MemoryStates(Analysis[Function, "MemoryStates"]):
     def compute(cls, subject: Function, _: Asker, /) -> MemoryStates:
         walk = _Walk()
         walk.region(subject.region, {})
+        if walk.has_turns and any(p.fault is StateFault.UNINITIALISED for p in walk.problems):
+            # Once more, knowing what the turns of each nest store.
+            walk.problems.clear()
+            walk.region(subject.region, {})
         return cls(walk.memory_of, tuple(walk.problems))
 
     @classmethod
@@ -117,6 +121,12 @@ class _Walk:
         self._stored: dict[Value, Stored] = {}
         self._parts = PartReader()
         self._handed_memory: dict[Value, Value] = {}
+        self._turn_ends: dict[CarryingNest, list[Stored]] = {}
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether a turn of a nest may find what one before it stored."""
+        return any(not isinstance(nest, Reduce) for nest in self._turn_ends)
 
     # States ------------------------------------------------------------------------------------
 
@@ -224,20 +234,27 @@ class _Walk:
             self._reaches(op, carry.initial, memory, current)
         entry = [self._stored[self._first_name[carry.initial]] for carry in carried]
         turn = _Turn(op, carried, found)
-        known = len(self.problems)
-        inner, ends = self._run(turn, entry, current)
-        if not isinstance(op, Reduce) and len(self.problems) > known:
-            # Once more, knowing what the turns before this one stored.
-            del self.problems[known:]
-            earlier = (self._parts.before_turn(op, end) for end in ends)
-            both = zip(entry, earlier, strict=True)
-            inner, _ = self._run(turn, [self._parts.with_parts(*parts) for parts in both], current)
+        ends = self._turn_ends.get(op)
+        if ends is None:
+            inner, ends = self._run(turn, entry, current)
+            self._turn_ends[op] = ends
+        else:
+            inner, _ = self._run(turn, self._later(op, entry, ends), current)
         kept = dict(inner)
         for carry, memory, initial, end in zip(carried, found, entry, ends, strict=True):
             stored = self._parts.with_parts(initial, self._parts.after(op, end))
             self._define(carry.result, memory, stored, current)
             kept[memory] = current[memory]
         self._expect_kept(op, current, kept, StateFault.LOST)
+
+    def _later(
+        self, op: CarryingNest, entry: Sequence[Stored], ends: Sequence[Stored]
+    ) -> Sequence[Stored]:
+        """What is stored at the start of any turn of a nest whose turns store this."""
+        if isinstance(op, Reduce):
+            return entry
+        earlier = (self._parts.before_turn(op, end) for end in ends)
+        return [self._parts.with_parts(*both) for both in zip(entry, earlier, strict=True)]
 
     def _run(
         self, turn: _Turn, entry: Sequence[Stored], current: _Current

@@ -9,23 +9,24 @@ are few; and so is, in a turn, what the turns before it stored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tilenest.analysis.effects import is_computation
-from tilenest.analysis.index_values import KnownLeaves, Leaves
+from tilenest.analysis.index_values import Leaves
+from tilenest.analysis.place_order import MOST_PROOFS_TO_KEEP, PlaceOrder
 from tilenest.analysis.structure import constant_of, is_defined_above, trip_counts
 from tilenest.dialects import CarryingNest, MemoryLoad, MemoryStore
 from tilenest.errors import ShapeError
 from tilenest.ir import LARGEST_EXTENT, MemoryType, Operation, TileType, Value
-from tilenest.layouts import Const, IndexExpr, Interval, Sym, bounds, split_terms
+from tilenest.layouts import Const, IndexExpr, Interval, Sym, split_terms
 from tilenest.records import record, replace
 
 _MOST_PARTS = 128
 """of one state; what is stored further is not remembered"""
-_MOST_TURNS = 256
-"""that are looked at one by one"""
-_ANYWHERE = (-(1 << 65), 1 << 65)
+_MOST_TURNS = 1024
+"""that are looked at one by one, of all parts that one axis of a nest stores"""
 _Limits = tuple[IndexExpr, IndexExpr]
+_Compare = Callable[[IndexExpr, IndexExpr], bool | None]
 Box = tuple[Interval, ...]
 """Along each axis from one number to before another."""
 
@@ -69,7 +70,7 @@ class PartReader:
         self._names: dict[Value, Value] = {}
         self._makers: dict[object, Value] = {}
         self._leaves = Leaves(names=self._names)
-        self._closed: KnownLeaves | None = None
+        self._order = PlaceOrder(self._leaves)
 
     def note(self, op: Operation) -> None:
         """See an operation, in the order of the program: equal work on equal scalars makes one
@@ -114,7 +115,8 @@ class PartReader:
 
     def missing(self, part: Part, stored: Stored) -> Box | None:
         """Where elements of a part may be that are not stored; None where all are stored."""
-        if self._is_empty(part) or any(self._contains(each, part) for each in stored):
+        is_at_most = self._order.is_at_most
+        if self._is_empty(part) or any(self._contains(p, part, is_at_most) for p in stored):
             return None
         hull = self._hull(part)
         left = [hull] if all(low < high for low, high in hull) else []
@@ -147,10 +149,12 @@ class PartReader:
 
     def in_both(self, one: Stored, other: Stored) -> Stored:
         """What is stored on either of two ways."""
-        common = [part for part in one if part in other]
-        found = self.with_parts((), common)
+        if one == other:
+            return one
+        others = set(other)
+        found = self.with_parts((), (part for part in one if part in others))
         for a in one:
-            for b in () if a in common else other:
+            for b in () if a in others else other:
                 shared = self._shared(a, b)
                 if shared is not None and self.missing(shared, found) is not None:
                     found = self.with_part(found, shared)
@@ -206,25 +210,28 @@ class PartReader:
                 found.append(_Turns(leaf, first, int(step), end, last, count))
                 continue
             upper = self._leaves.formula(induction.upper)
-            is_known = step == 1 and self._is_at_most(first, upper)
-            last = upper - 1 if step == 1 and self._is_at_most(first + 1, upper) else None
+            is_known = step == 1 and self._order.is_at_most(first, upper)
+            last = upper - 1 if step == 1 and self._order.is_at_most(first + 1, upper) else None
             found.append(_Turns(leaf, first, int(step or 0), upper if is_known else None, last))
         return found
 
     def _swept(self, stored: Stored, turns: _Turns) -> Stored:
-        return self.with_parts((), (s for part in stored for s in self._sweep(part, turns)))
+        return self.with_parts((), self._sweep(stored, turns))
 
-    def _sweep(self, part: Part, turns: _Turns) -> Iterator[Part]:
-        if turns.leaf.position not in part.leaves:
-            if turns.last is not None:
-                yield part
-            return
-        band = self._band(part, turns)
-        if band is not None:
-            yield band
-        elif turns.count is not None and turns.count <= _MOST_TURNS:
-            for turn in range(turns.count):
-                yield self._at(part, turns.leaf, turns.first + turn * turns.step)
+    def _sweep(self, stored: Stored, turns: _Turns) -> Iterator[Part]:
+        left = _MOST_TURNS
+        for part in stored:
+            if turns.leaf.position not in part.leaves:
+                if turns.last is not None:
+                    yield part
+                continue
+            band = self._band(part, turns)
+            if band is not None:
+                yield band
+            elif turns.count is not None and turns.count <= left:
+                left -= turns.count
+                for turn in range(turns.count):
+                    yield self._at(part, turns.leaf, turns.first + turn * turns.step)
 
     def _band(self, part: Part, turns: _Turns) -> Part | None:
         """All turns in one part, where it moves along one axis and no farther than it reaches."""
@@ -240,7 +247,7 @@ class PartReader:
         by = _change_by(low, leaf)
         if not by or _change_by(high, leaf) != by:
             return None
-        if not self._is_at_most(Const(abs(by) * turns.step), high - low):
+        if not self._order.is_at_most(Const(abs(by) * turns.step), high - low):
             return None
         if turns.last is None and turns.end is None:
             return None
@@ -267,112 +274,95 @@ class PartReader:
 
     # Formulas ------------------------------------------------------------------------------
 
-    def _known(self) -> KnownLeaves:
-        if self._closed is None or len(self._closed.keys) != len(self._leaves):
-            self._closed = self._leaves.close()
-        return self._closed
-
     def _inner_leaves(self, op: Operation, part: Part) -> frozenset[int]:
         """The leaves of a part that are made inside of an operation."""
-        keys = [(number, self._known().keys[number]) for number in part.leaves]
+        known = self._order.known().keys
+        keys = [(number, known[number]) for number in part.leaves]
         values = ((number, key[0] if isinstance(key, tuple) else key) for number, key in keys)
         return frozenset(number for number, value in values if not is_defined_above(value, op))
-
-    def _is_at_most(self, one: IndexExpr, other: IndexExpr) -> bool:
-        if isinstance(one, Const) and isinstance(other, Const):
-            return one.value <= other.value
-        if one == other:
-            return True
-        known = self._known()
-        try:
-            return known.is_never_negative(other - one, known.ranges)
-        except ShapeError:
-            # A number on the way leaves 64 bits.
-            return False
 
     def _clipped(self, part: Part) -> Part:
         """The same elements; ends that surely lie outside are those of the memory."""
         limits: list[_Limits] = []
         for extent, (low, high) in zip(part.shape, part.limits, strict=True):
             start, stop = Const(0), Const(extent)
-            first = start if self._is_at_most(low, start) else low
-            last = stop if self._is_at_most(stop, high) else high
+            first = start if self._order.is_at_most(low, start) else low
+            last = stop if self._order.is_at_most(stop, high) else high
             limits.append((first, last))
         return Part(part.shape, tuple(limits))
 
     def _is_empty(self, part: Part) -> bool:
         return any(
-            self._is_at_most(high, low)
-            or self._is_at_most(high, Const(0))
-            or self._is_at_most(Const(extent), low)
+            self._order.is_at_most(high, low)
+            or self._order.is_at_most(high, Const(0))
+            or self._order.is_at_most(Const(extent), low)
             for extent, (low, high) in zip(part.shape, part.limits, strict=True)
         )
 
-    def _contains(self, outer: Part, inner: Part) -> bool:
-        return all(
-            (low == Const(0) or self._is_at_most(low, first))
-            and (high == Const(extent) or self._is_at_most(last, high))
-            for extent, (low, high), (first, last) in zip(
-                outer.shape, outer.limits, inner.limits, strict=True
-            )
-        )
+    def _contains(self, outer: Part, inner: Part, is_at_most: _Compare) -> bool:
+        interval = self._order.interval
+        for extent, (low, high), (first, last) in zip(
+            outer.shape, outer.limits, inner.limits, strict=True
+        ):
+            if not is_at_most(low, first) and interval(low)[1] > 0:
+                return False
+            if not is_at_most(last, high) and interval(high)[0] < extent:
+                return False
+        return True
 
     def _united(self, one: Part, other: Part) -> Part | None:
         """Both as one part, where they are the same along all axes but one along which they
         touch."""
-        if self._contains(one, other):
+        if self._contains(one, other, self._order.at_a_glance):
             return one
-        if self._contains(other, one):
+        if self._contains(other, one, self._order.at_a_glance):
             return other
         pairs = list(zip(one.limits, other.limits, strict=True))
         axes = [axis for axis, (a, b) in enumerate(pairs) if a != b]
         if len(axes) != 1:
             return None
         (low, high), (first, last) = pairs[axes[0]]
-        if not (self._is_at_most(first, high) and self._is_at_most(low, last)):
+        if not (self._is_kept_at_most(first, high) and self._is_kept_at_most(low, last)):
             return None
-        start, stop = self._lesser(low, first), self._greater(high, last)
-        if start is None or stop is None:
+        starts, stops = self._ordered(low, first), self._ordered(high, last)
+        if starts is None or stops is None:
             return None
         limits = list(one.limits)
-        limits[axes[0]] = start, stop
+        limits[axes[0]] = starts[0], stops[1]
         return Part(one.shape, tuple(limits))
 
     def _shared(self, one: Part, other: Part) -> Part | None:
         """What is in both, where it is known."""
         limits: list[_Limits] = []
         for (low, high), (first, last) in zip(one.limits, other.limits, strict=True):
-            start, stop = self._greater(low, first), self._lesser(high, last)
-            if start is None or stop is None:
+            starts = self._ordered(low, first)
+            stops = starts and self._ordered(high, last)
+            if starts is None or stops is None:
                 return None
-            limits.append((start, stop))
+            limits.append((starts[1], stops[0]))
         return Part(one.shape, tuple(limits))
 
-    def _lesser(self, one: IndexExpr, other: IndexExpr) -> IndexExpr | None:
-        if self._is_at_most(one, other):
-            return one
-        return other if self._is_at_most(other, one) else None
+    def _is_kept_at_most(self, one: IndexExpr, other: IndexExpr) -> bool:
+        return self._order.is_at_most(one, other, MOST_PROOFS_TO_KEEP)
 
-    def _greater(self, one: IndexExpr, other: IndexExpr) -> IndexExpr | None:
-        if self._is_at_most(one, other):
-            return other
-        return one if self._is_at_most(other, one) else None
+    def _ordered(self, one: IndexExpr, other: IndexExpr) -> _Limits | None:
+        return self._order.ordered(one, other, MOST_PROOFS_TO_KEEP)
 
     # Numbers -------------------------------------------------------------------------------
 
     def _hull(self, part: Part) -> Box:
         """A box of numbers around a part."""
         return tuple(
-            (max(0, self._interval(low)[0]), min(extent, self._interval(high)[1]))
+            (max(0, self._order.interval(low)[0]), min(extent, self._order.interval(high)[1]))
             for extent, (low, high) in zip(part.shape, part.limits, strict=True)
         )
 
     def _kernel(self, part: Part) -> Box:
         """A box of numbers that is in the part, whatever the leaves are."""
-        return tuple((self._interval(low)[1], self._interval(high)[0]) for low, high in part.limits)
-
-    def _interval(self, expr: IndexExpr) -> Interval:
-        return bounds(expr, self._known().ranges) or _ANYWHERE
+        return tuple(
+            (self._order.interval(low)[1], self._order.interval(high)[0])
+            for low, high in part.limits
+        )
 
 
 def _without(box: Box, taken: Box) -> Iterator[Box]:

@@ -24,6 +24,7 @@ from tilenest.capture.variables import (
     is_number,
     is_unchanged,
     leaves,
+    namesakes,
     rebuild,
     same_structure,
 )
@@ -212,7 +213,7 @@ class _Branch:
             f"after a run-time `if`, {label} is {describe(one)} in one branch and "
             f"{describe(two)} in the other",
             remedy="give it tiles or scalars of one dtype and shape in both branches, or decide "
-            "on a host value",
+            f"on a host value{namesakes(one, two)}",
             location=self._place,
         )
 

@@ -22,7 +22,7 @@ from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.guards import is_package_module
 from tilenest.capture.interpreter import Interpreter, Return, unsupported
 from tilenest.capture.source import function_code
-from tilenest.errors import CaptureError, SourceLocation
+from tilenest.errors import ArgumentTypeError, CaptureError, SourceLocation
 from tilenest.language import Handle as NestBase
 from tilenest.language import (
     Nest,
@@ -72,7 +72,29 @@ def evaluate_call(interpreter: Interpreter, node: ast.Call, frame: Frame) -> obj
                 raise TypeError(f"the keyword argument {name!r} is given twice")
             keywords[name] = given
     place = interpreter.at(node, frame)
-    return call(interpreter, callee, tuple(arguments), keywords, place)
+    try:
+        return call(interpreter, callee, tuple(arguments), keywords, place)
+    except TypeError:
+        _check_arguments(callee, ast.unparse(node.func), arguments, keywords)
+        raise
+
+
+def _check_arguments(
+    callee: object, name: str, arguments: list[object], keywords: dict[str, object]
+) -> None:
+    """Refuse arguments that a function of this package does not take."""
+    while isinstance(callee, functools.partial):
+        arguments, keywords = [*callee.args, *arguments], {**callee.keywords, **keywords}
+        callee = callee.func
+    function, bound = _python_function(callee)
+    if function is None or not is_package_module(function.__module__):
+        return
+    signature = inspect.signature(function)
+    try:
+        signature.bind(*bound, *arguments, **keywords)
+    except TypeError as misfit:
+        takes = ", ".join(list(signature.parameters)[len(bound) :]) or "no arguments"
+        raise ArgumentTypeError(f"{name}: {misfit}", remedy=f"it takes {takes}") from None
 
 
 def refuse_none(value: object, node: ast.expr) -> None:

@@ -153,7 +153,7 @@ class _Capture:
             raise CaptureError(
                 f"the kernel {function.__name__!r} returns a value",
                 remedy="store results to views; a kernel returns nothing",
-                location=start,
+                location=self._session.builder.location,
             )
         self._session.builder.location = start
         self._session.builder.insert(Return())

@@ -29,6 +29,7 @@ from tilenest.capture.variables import (
     is_number,
     is_unchanged,
     leaves,
+    namesakes,
     rebuild,
     same_structure,
 )
@@ -272,7 +273,8 @@ class Carries:
                 f"{variable.label!r} is {describe(before)} before the {self.kind} region and "
                 f"{describe(after)} at the end of its body",
                 remedy="keep one dtype and shape: start with a value of the type the body assigns "
-                "(tn.zeros, tn.full, tn.scalar), or cast at the end of the body",
+                "(tn.zeros, tn.full, tn.scalar), or cast at the end of the body"
+                f"{namesakes(before, after)}",
                 location=self._place(variable),
             )
         return CaptureError(

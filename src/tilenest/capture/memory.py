@@ -76,8 +76,9 @@ def finish_states(function: Function) -> None:
         raise UninitialisedMemoryError(
             f"a load {problem}",
             remedy="store in it first, on every way to the load, in all of the part that is "
-            "loaded; a loop that may run no time stores nothing for sure, and where the places of "
-            "parts are known at run time only, the whole has to be stored once before",
+            "loaded; a loop that may run no time stores nothing for sure; limit the numbers that "
+            "places are computed from, as in tn.minimum(n, 64), and where places are known at run "
+            "time only or there are very many, store the whole once before",
             location=problem.operation.location,
         )
 

@@ -3,20 +3,22 @@
 In: a definition found in a file, and the code object of a live function. Out: yes or no. A file may
 have been edited since it was imported, or a tool may have rewritten the function. The definition is
 compiled where it would stand, inside its class and the functions around it, and the code objects
-are compared, positions aside.
+are compared, positions aside. Where pytest has rewritten the assertions of the code, it rewrites
+those of the definition too.
 """
 
 from __future__ import annotations
 import __future__
 
 import ast
+import copy
 import dis
 import inspect
 import itertools
 import sys
 import threading
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from types import CodeType
 
 from tilenest.capture.scopes import FunctionNode
@@ -25,31 +27,21 @@ _FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.a
 _IS_NESTED = inspect.CO_NESTED
 """Of `co_flags`: the function has one around it."""
 _LOADS_OF_NAMES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "STORE_FAST_LOAD_FAST")
-_FLOW = ("NOP", "RESUME", "RETURN", "EXTENDED_ARG", "MAKE_CELL")
 _quiet = threading.Lock()
 """Filters of warnings belong to the process: two threads would leave those of each other."""
-_AS_RUNNING = -1
-_WITHOUT_ASSERTIONS = 1
+_REWRITER = "_pytest.assertion.rewrite"
+"""Whoever runs code that pytest has rewritten has loaded it."""
 
 
 def is_text_of(node: FunctionNode, code: CodeType) -> bool:
-    """Whether compiling the definition gives this code.
-
-    pytest rewrites assertions, with names that no text can hold. Of such code the steps outside its
-    assertions are compared.
-    """
+    """Whether compiling the definition gives this code."""
     try:
-        if not any(name.startswith("@") for name in _names(code)):
-            return _placeless(_compiled(node, code, _AS_RUNNING)) == _placeless(code)
-        asserts = [one for one in ast.walk(node) if isinstance(one, ast.Assert)]
-        lines = {line for one in asserts for line in range(one.lineno, (one.end_lineno or 0) + 1)}
-        text = _compiled(node, code, _WITHOUT_ASSERTIONS)
-        return list(_steps(text, lines)) == list(_steps(code, lines))
+        return _placeless(_compiled(node, code)) == _placeless(code)
     except SyntaxError:
         return False
 
 
-def _compiled(node: FunctionNode, code: CodeType, optimize: int) -> CodeType:
+def _compiled(node: FunctionNode, code: CodeType) -> CodeType:
     tree = ast.parse("".join(f"import {name}\n" for name in _imported(code)))
     inner: ast.stmt
     inner = ast.copy_location(ast.Expr(node), node) if isinstance(node, ast.Lambda) else node
@@ -60,7 +52,12 @@ def _compiled(node: FunctionNode, code: CodeType, optimize: int) -> CodeType:
     with _quiet, warnings.catch_warnings():
         # What there is to warn of was said when the function was defined.
         warnings.simplefilter("ignore")
-        found: CodeType = compile(tree, "", "exec", code.co_flags & _FUTURES, True, optimize)
+        rewriter = sys.modules.get(_REWRITER)
+        # No text can hold the names that it makes.
+        if rewriter is not None and any(name.startswith("@") for name in _names(code)):
+            tree = copy.deepcopy(tree)
+            rewriter.rewrite_asserts(tree, b"", "")
+        found: CodeType = compile(tree, "", "exec", code.co_flags & _FUTURES, True)
     for _ in range(len(levels) + 1 + bool(getattr(node, "type_params", ()))):
         # The code of a function follows that of its decorators, defaults and annotations.
         found = list(_codes_in(found))[-1]
@@ -135,22 +132,3 @@ def _names(code: CodeType) -> Iterator[str]:
     yield from (*code.co_names, *code.co_varnames, *code.co_cellvars)
     for inner in _codes_in(code):
         yield from _names(inner)
-
-
-def _steps(code: CodeType, without: Collection[int]) -> Iterator[tuple[object, ...]]:
-    """What code does, save on some lines; jumps and ends, which depend on what is around, aside."""
-    for instruction in dis.get_instructions(code):
-        name, value = instruction.opname, instruction.argval
-        place = instruction.positions
-        is_flow = "JUMP" in name or name.startswith(_FLOW) or (name, value) == ("LOAD_CONST", None)
-        if is_flow or place is None or place.lineno in without:
-            continue
-        if isinstance(value, CodeType):
-            yield from _steps(value, without)
-        elif isinstance(value, tuple) and name != "LOAD_CONST":
-            # Two instructions in one.
-            yield from (("FAST", str, repr(part)) for part in value)
-        elif instruction.opcode in dis.hasjrel:
-            yield (name,)
-        else:
-            yield "FAST" if "_FAST" in name else name, type(value), repr(value)

@@ -135,7 +135,9 @@ def _return(interpreter: Interpreter, node: ast.Return, frame: Frame) -> Signal:
             f"`return` stands inside {_construct(staged)}",
             remedy="assign the result to a variable, and return it behind the region",
         )
-    return Return(None if node.value is None else interpreter.evaluate(node.value, frame))
+    value = None if node.value is None else interpreter.evaluate(node.value, frame)
+    interpreter.at(node, frame)
+    return Return(value)
 
 
 def _break(_interpreter: Interpreter, _node: ast.Break, frame: Frame) -> Signal:

@@ -15,6 +15,7 @@ from tilenest.capture.frames import Frame, Poison
 from tilenest.capture.guards import is_same_constant
 from tilenest.errors import CaptureError
 from tilenest.language import Element
+from tilenest.layouts import namesakes_hint
 from tilenest.records import record
 
 
@@ -174,6 +175,12 @@ def is_unchanged(before: object, after: object) -> bool:
     if is_number(before) or isinstance(before, str):
         return is_same_constant(before, after)
     return False
+
+
+def namesakes(*values: object) -> str:
+    """What a remedy adds where values have different dims of one label."""
+    tiles = [value for value in values if isinstance(value, Element)]
+    return namesakes_hint(dim for tile in tiles for dim in tile.dims)
 
 
 def describe(value: object) -> str:

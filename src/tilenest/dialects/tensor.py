@@ -6,6 +6,7 @@ each operand is addressed and, once planned, the schedule of its loops; nests ar
 
 from __future__ import annotations
 
+from tilenest.dialects.contracts import MERGES, law_of
 from tilenest.dialects.iterations import rank_of
 from tilenest.dialects.schedule import Access, ResultSpec, Sched
 from tilenest.dialects.stages import LIFTED, SCHEDULED
@@ -175,7 +176,8 @@ class MapReducePost(Operation):
             return None
         # Where every order gives the same number, any will do.
         policy = "unordered_tree" if spec.law.is_exact else spec.policy
-        return AtomRequest(COMBINE + spec.merge, dtype, policy, "each", kept)
+        is_exact = spec.merge in MERGES and law_of(spec.merge, dtype).is_exact
+        return AtomRequest(COMBINE + spec.merge, dtype, policy, "each", kept, is_exact)
 
     def _policy_over(self, dim: int) -> str | None:
         return next((spec.policy for spec in self.specs if dim not in spec.dims), None)

@@ -7,4 +7,4 @@ share it.
 
 from tilenest.faces import lazy_face
 
-__getattr__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

@@ -3,8 +3,9 @@
 In: a remap, the observers of the old structure, and the rewrites that go with it. Out: a proof for
 the levels as a whole and one for each observer, with its new cut and the map from new instances to
 old ones; `check` refuses a remap with a law that is not proven, and says which, for whom and where.
-For each observed old cut there has to be a new one that decides it; the shallowest that meets the
-observer's laws is taken, at the border of a nest where there is one.
+For each observed old cut there has to be a new one that decides it. Where levels of one instance
+leave several that meet the observer's laws, the one nearest to where the old levels went is taken,
+at the border of a nest where there is one.
 """
 
 from __future__ import annotations
@@ -132,6 +133,7 @@ class _Judge:
         self.remap = remap
         self.moved = moved
         self.formula = remap.formula
+        self.used = [result.used_dims() for result in remap.traced]
         self.cuts: dict[tuple[PrefixCut, PrefixCut], CutMap] = {}
         self.answers: dict[tuple[_Law, int, int], Answer] = {}
         self.whole = self.between(remap.old.leaf, remap.new.leaf)
@@ -180,10 +182,11 @@ class _Judge:
         yield Fact("order", self.order(self.whole, old.spatial(old.leaf)))
 
     def searched(self, observer: Observer) -> RemapProof:
-        """The proof at the first new cut that meets the laws; else the failure at the first cut
+        """The proof at the nearest new cut that meets the laws; else the failure at the nearest cut
         that decides the old one."""
         first = max(self.least(observer), self.deciding(observer.cut))
-        depths = range(first, self.remap.new.depth + 1)
+        usual = max(first, self.entered(observer.cut))
+        depths = (*range(usual, self.remap.new.depth + 1), *reversed(range(first, usual)))
         known: dict[int, RemapProof] = {}
         for depth in filter(self.remap.new.is_boundary, depths):
             known[depth] = self.at(observer, PrefixCut(depth))
@@ -207,6 +210,11 @@ class _Judge:
         kept = [r for r in self.formula.results[: cut.depth] if isinstance(r, DimRef)]
         levels = self.remap.new.levels
         return max((r.position + 1 for r in kept if levels[r.position].extent != 1), default=0)
+
+    def entered(self, cut: PrefixCut) -> int:
+        """The depth below the last new level that an old prefix went into. It is deeper than
+        `deciding` only by levels of one instance, which decide nothing."""
+        return max((dim + 1 for used in self.used[: cut.depth] for dim in used), default=0)
 
     def at(self, observer: Observer, new_cut: PrefixCut) -> RemapProof:
         """What holds at one new cut, up to the first law that fails."""

@@ -177,6 +177,12 @@ def insert_unit(structure: ExecStructure, depth: int, level: ExecLevel) -> ExecR
             f"level {level} cannot be inserted at depth {depth}",
             remedy=f"use extent 1 and a depth from 0 to {structure.depth}",
         )
+    taken = [other.identity for other in structure.levels]
+    if level.identity in taken:
+        raise RemapError(
+            f"a level {level.identity!r} is there already",
+            remedy=f"give the new level a name other than {', '.join(taken)}",
+        )
     new = _with_levels(structure, _spliced(structure.levels, depth, 0, [level]))
     results = [DimRef(old + (old >= depth)) for old in range(structure.depth)]
     return remap_of(structure, new, results, (), [f"insert {level.identity}"])
@@ -214,7 +220,12 @@ def _run(structure: ExecStructure, levels: Sequence[str]) -> tuple[int, tuple[Ex
     check_kind(structure, ExecStructure, "what is rearranged")
     levels = tuple_of(levels, str, "the levels")
     places = [structure.position(level) for level in levels]
-    if not places or places != list(range(places[0], places[0] + len(places))):
+    if not places:
+        raise RemapError(
+            "no level is named",
+            remedy="name adjacent levels, outermost first, and at least two to join them",
+        )
+    if places != list(range(places[0], places[0] + len(places))):
         raise RemapError(
             f"the levels {', '.join(levels)} do not follow one another",
             remedy="name adjacent levels, outermost first; permute them first where that is legal",

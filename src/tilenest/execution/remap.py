@@ -7,7 +7,7 @@ tail is a predicate and not an error. Nothing here says that a remap is legal: `
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tilenest.errors import RemapError
 from tilenest.execution.levels import ExecStructure, renamed
@@ -62,6 +62,16 @@ class ExecRemap:
         return Formula(domain, self.old.space, found.results, names)
 
     @property
+    def traced(self) -> tuple[IndexExpr, ...]:
+        """The results of `formula`, in which a coordinate of one instance may still stand: they say
+        which new levels an old coordinate went into."""
+        tau = self.tau
+        if not isinstance(tau, Expressions):
+            return self.formula.results
+        rank = self.new.depth
+        return tuple(renamed(r, tau.symbols, self.symbols, rank) for r in tau.results)
+
+    @property
     def wanted(self) -> IndexSet:
         """The old instances that have to run, where the definitions hold, over all `symbols`."""
         names = self.symbols
@@ -93,7 +103,7 @@ def remap_of(
 ) -> ExecRemap:
     """A remap of all of `old`, by formulas over the coordinates of `new` and over `names_of`."""
     names = names_of(old, new)
-    simple = tuple(simplified(result, new.space) for result in results)
+    simple = tuple(_traced(result, new.space) for result in results)
     return ExecRemap(
         old,
         new,
@@ -151,22 +161,25 @@ def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
     inner, outer = second.formula, first.formula
     names = tuple(sorted({*inner.symbols, *outer.symbols}))
     middle, last = first.new.depth, second.new.depth
-    steps = [renamed(result, inner.symbols, names, last) for result in inner.results]
     keep = [Sym(place) for place in range(len(names))]
 
-    def pulled_back(expression: IndexExpr) -> IndexExpr:
-        there = renamed(expression, outer.symbols, names, middle).substitute(steps, keep)
-        return simplified(there, second.new.space)
+    def pulled_back(expression: IndexExpr, results: Sequence[IndexExpr]) -> IndexExpr:
+        steps = [renamed(result, inner.symbols, names, last) for result in results]
+        return renamed(expression, outer.symbols, names, middle).substitute(steps, keep)
 
     active = dict.fromkeys(_constraints_in(inner.domain, names))
     active |= dict.fromkeys(
-        Constraint(pulled_back(c.expression), c.is_equality) for c in outer.domain.constraints
+        Constraint(
+            simplified(pulled_back(c.expression, inner.results), second.new.space), c.is_equality
+        )
+        for c in outer.domain.constraints
     )
     domain = dict.fromkeys(_constraints_in(first.wanted, names))
     domain |= dict.fromkeys(_laws_of(names, second.old))
     # What holds of the names without saying needs no predicate.
     laws = {*_laws_of(names, first.old, second.new), *_extents_over(names, second.old)}
-    results = tuple(pulled_back(result) for result in outer.results)
+    traced = second.traced
+    results = tuple(_traced(pulled_back(r, traced), second.new.space) for r in first.traced)
     return ExecRemap(
         first.old,
         second.new,
@@ -200,6 +213,14 @@ def _constraints_in(points: IndexSet, names: tuple[str, ...]) -> tuple[Constrain
 def simplified(expression: IndexExpr, space: Space) -> IndexExpr:
     """A formula of equal value in a space that is not empty."""
     return expression if space.size == 0 else simplify(expression, box_ranges(space))
+
+
+def _traced(expression: IndexExpr, space: Space) -> IndexExpr:
+    """A formula simplified, but that a coordinate of one instance is not taken for 0."""
+    wider: dict[DimRef | Sym, Interval] = {
+        place: (0, max(last, 1)) for place, (_, last) in box_ranges(space).items()
+    }
+    return expression if space.size == 0 else simplify(expression, wider)
 
 
 def box_ranges(space: Space) -> dict[DimRef | Sym, Interval]:

@@ -174,6 +174,8 @@ class AtomRequest:
     """what is rounded: nothing ('exact'), or every step to the type of the elements ('each')"""
     result: AffineMap
     """from iteration coordinates to what the result keeps of them"""
+    is_exact: bool = False
+    """whether it is known that no order and no rounding of steps gives other numbers"""
 
 
 class Interfaces(Generic[ValueT]):

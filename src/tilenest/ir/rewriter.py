@@ -159,6 +159,8 @@ class Rewriter:
     # Operands, results, attributes ---------------------------------------------------------
 
     def set_operand(self, operation: Operation, index: int, value: Value) -> None:
+        assert isinstance(value, Value), f"{value!r} is no operand"
+        assert index in range(len(operation.operand_uses)), f"{operation.NAME} has no slot {index}"
         self._recorder.before(inverses.of_operand, operation, index)
         changed = (operation.operand_uses[index].value, value)
         operation.set_operand(index, value)

@@ -24,7 +24,7 @@ from tilenest.language.elements import (
     operand_dtype,
     required,
 )
-from tilenest.language.positions import dims_of_shape, host_int
+from tilenest.language.positions import dims_of_shape, host_extent_hint, host_int
 from tilenest.language.session import ElementBody, current_session
 from tilenest.language.values import Element, Scalar, Tile, operand_of, wrap
 from tilenest.layouts import Dim
@@ -40,7 +40,8 @@ def axis(label: str, extent: int) -> Dim:
     if number is None or not isinstance(label, str):
         raise ShapeError(
             f"tn.axis is given {label!r} and {extent!r}",
-            remedy='write tn.axis("name", extent) with a host int as extent',
+            remedy='write tn.axis("name", extent) with a host int as extent'
+            f"{host_extent_hint(extent)}",
         )
     return Dim(label, number)
 

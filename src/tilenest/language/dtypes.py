@@ -27,7 +27,7 @@ from tilenest.ir import (
 )
 
 Number = bool | int | float
-_BY_NAME = {dtype.name.rstrip("_"): dtype for dtype in DTYPES}
+_BY_NAME = {dtype.name.rstrip("_"): dtype for dtype in DTYPES if dtype is not index}
 _BINARY_FORMATS = {
     float16: (11, -14, 15),
     bfloat16: (8, -126, 127),
@@ -47,7 +47,10 @@ def as_dtype(given: object) -> DType:
     name = np.dtype(given).name if is_numpy else None  # type: ignore[call-overload]  # checked above
     found = _BY_NAME.get(name or "")
     if found is None:
-        raise DTypeError(f"{given!r} is not a dtype", remedy="use one such as tn.float32")
+        named = _BY_NAME.get(given) if isinstance(given, str) else None
+        raise DTypeError(
+            f"{given!r} is not a dtype", remedy=f"use one such as tn.{(named or float32).name}"
+        )
     return found
 
 

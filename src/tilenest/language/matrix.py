@@ -15,7 +15,7 @@ from tilenest.language.dtypes import accumulator_dtype
 from tilenest.language.reindexing import relabel_value
 from tilenest.language.session import current_session
 from tilenest.language.values import Tile, as_tile
-from tilenest.layouts import Dim, check_kind
+from tilenest.layouts import Dim, check_kind, namesakes_hint
 
 Dims = tuple[Dim, ...]
 
@@ -67,7 +67,8 @@ def matmul(a: Tile, b: Tile) -> Tile:
         if not _match_by_position(one, other):
             raise ShapeError(
                 f"tn.matmul cannot match {one} of a with {other} of b",
-                remedy="use the same axis in both tiles, or plain extents that agree",
+                remedy="use the same axis in both tiles, or plain extents that agree"
+                f"{namesakes_hint((one, other))}",
             )
     batch = [other if one.position is not None else one for one, other in pairs[1:]]
     kept = [*batch, a.dims[-2], b.dims[-1]]
@@ -98,7 +99,8 @@ def matched_dims(a: Dims, b: Dims, c: Dims) -> tuple[Dims, Dims]:
     raise ShapeError(
         f"tn.mma cannot match its dims: {fault}",
         remedy="let a and b share the axis to contract, which c lacks, and give c the others; "
-        "tiles of plain extents need the shapes (M, K), (K, N) and (M, N)",
+        "tiles of plain extents need the shapes (M, K), (K, N) and (M, N)"
+        f"{namesakes_hint((*a, *b, *c))}",
     )
 
 

@@ -22,11 +22,19 @@ from tilenest.language.reindexing import (
     reshape_value,
 )
 from tilenest.language.session import Session, current_session
-from tilenest.language.values import Element, Scalar, Tile, as_element, as_tile, axes_of
-from tilenest.layouts import DimRef, IndexExpr, bit_and, shift_left, shift_right, xor
+from tilenest.language.values import (
+    Element,
+    Reflecting,
+    Scalar,
+    Tile,
+    as_element,
+    as_tile,
+    axes_of,
+)
+from tilenest.layouts import Const, DimRef, IndexExpr, bit_and, shift_left, shift_right, xor
 
 
-class Coordinate:
+class Coordinate(Reflecting):
     """A formula over coordinates: + - * // % ^ & << >> with ints and scalars."""
 
     __slots__ = ("_session", "_symbols", "expression")
@@ -91,10 +99,25 @@ class Coordinate:
         return self._with(bit_and(self.formula(other), self.expression))
 
     def __lshift__(self, other: object) -> Coordinate:
-        return self._with(shift_left(self.expression, self.formula(other)))
+        return self._with(shift_left(self.expression, self._places(other)))
+
+    def __rlshift__(self, other: object) -> Coordinate:
+        return self._with(shift_left(self.formula(other), self.expression))
 
     def __rshift__(self, other: object) -> Coordinate:
-        return self._with(shift_right(self.expression, self.formula(other)))
+        return self._with(shift_right(self.expression, self._places(other)))
+
+    def __rrshift__(self, other: object) -> Coordinate:
+        return self._with(shift_right(self.formula(other), self.expression))
+
+    def _places(self, count: object) -> IndexExpr:
+        """How many bits to shift by."""
+        found = self.formula(count)
+        if isinstance(found, Const) and found.value < 0:
+            raise CaptureError(
+                f"a coordinate is shifted by {found.value} bits", remedy="shift the other way"
+            )
+        return found
 
     def __neg__(self) -> Coordinate:
         return self._with(-self.expression)
@@ -110,7 +133,7 @@ class Coordinate:
     __bool__ = __int__ = __index__ = __float__ = __complex__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
     __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
-    __or__ = __ror__ = __rlshift__ = __rrshift__ = __matmul__ = __rmatmul__ = _refuse
+    __or__ = __ror__ = __matmul__ = __rmatmul__ = _refuse
     __invert__ = __pos__ = __abs__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refuse
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import index as host_index
 
+from tilenest.dialects import Extent
 from tilenest.errors import DTypeError, RankError, ShapeError
 from tilenest.ir import ScalarType, Value, element_dtype, index
 from tilenest.language.elements import constant, convert
@@ -106,9 +107,17 @@ def _shape_item(item: object) -> int | Dim:
         raise ShapeError(
             f"{_describe(item)} is used as the extent of a tile",
             remedy="tile extents are fixed when the kernel is compiled: use an int or a tn.axis, "
-            "and let the origin vary at run time",
+            f"and let the origin vary at run time{host_extent_hint(item)}",
         )
     return extent
+
+
+def host_extent_hint(item: object) -> str:
+    """How an extent that is asked of a view at run time is had as a host int."""
+    asked = getattr(item.value, "owner", None) if isinstance(item, Staged) else None
+    if not isinstance(asked, Extent):
+        return ""
+    return f"; {asked.view.name or 'A'}.shape[{asked.axis}] is one, and specialises the kernel"
 
 
 def _describe(item: object) -> str:

@@ -30,12 +30,12 @@ Update = Callable[[Tile | Scalar, Tile | Scalar], object]
 
 def reduce(
     x: Tile,
-    axes: object,
+    axis: object,
     reducer: Reducer | Update,
     init: Element | Number | None = None,
     policy: ReductionPolicy = ReductionPolicy.unordered_tree,
 ) -> Tile | Scalar:
-    """`x` without `axes` (an axis, a position or a tuple of them; None: all), combined.
+    """`x` without `axis` (an axis, a position or a tuple of them; None: all), combined.
 
     The result keeps x's dtype and its other dims; it is a scalar when none remain. It starts from
     `init`, once: a number, a scalar or a tile that broadcasts over the remaining dims; without it
@@ -50,7 +50,7 @@ def reduce(
             f"{policy!r} is no reduction policy",
             remedy="use one of tn.reduction, as tn.reduction.fold_left",
         )
-    reduced = axes_of(x, axes)
+    reduced = axes_of(x, axis)
     kept = tuple(dim for dim in x.dims if dim not in reduced)
     seed = _seed(session, kept, x, reducer, init)
     if not reduced:

@@ -24,6 +24,7 @@ from tilenest.layouts import (
     Ranges,
     Sym,
     dims_compatible_by_position,
+    namesakes_hint,
     positional_dim,
     simplify,
 )
@@ -134,7 +135,8 @@ def broadcast_value(session: Session, value: Value, dims: tuple[Dim, ...]) -> Va
         raise ShapeError(
             f"a tile of shape {tuple(dim.extent for dim in source)} does not broadcast to "
             f"{tuple(dim.extent for dim in dims)}",
-            remedy="broadcast to a shape that has every dim of the tile",
+            remedy="broadcast to a shape that has every dim of the tile"
+            f"{namesakes_hint((*source, *dims))}",
         ) from error
     coordinates = [Const(0) if place is None else DimRef(place) for place in positions]
     return reindex_value(session, value, dims, coordinates)

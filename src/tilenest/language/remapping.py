@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import prod
 
 from tilenest.analysis import shows_elements_once
-from tilenest.dialects import Apply, Remap, chain_of, views
+from tilenest.dialects import Apply, Extent, Remap, chain_of, views
 from tilenest.errors import CaptureError, RankError, ShapeError
-from tilenest.ir import INDEX, Value, index
+from tilenest.ir import INDEX, OpResult, Value, index
 from tilenest.language.elements import constant
 from tilenest.language.index_maps import IndexMap, size_of
 from tilenest.language.positions import host_int, positions_of
@@ -110,7 +110,7 @@ def broadcasted(
     session: Session, view: Value, name: str, known: Sequence[int], shape: object
 ) -> Derived:
     """Axes of extent 1 repeated, and new axes in front; `known` are the view's extents."""
-    sizes = [size_of(session, item) for item in _tuple(shape)]
+    sizes = [_known_size(size_of(session, item), view, known) for item in _tuple(shape)]
     ahead = len(sizes) - len(known)
     places: list[int | None] = []
     for axis, extent in enumerate(known):
@@ -118,7 +118,8 @@ def broadcasted(
         if extent != size and extent != 1:
             raise ShapeError(
                 f"{name} of shape {tuple(known)} does not broadcast to {_texts(sizes)}",
-                remedy="keep the extents other than 1, counted from the last axis",
+                remedy="keep the extents other than 1, counted from the last axis, as "
+                f"{name}.shape[{axis}]",
             )
         places.append(ahead + axis if extent == size else None)
     if ahead < 0:
@@ -127,6 +128,12 @@ def broadcasted(
             remedy="broadcast to at least as many axes",
         )
     return _derived(views.broadcast(session.insert, view, sizes, places))
+
+
+def _known_size(size: views.Size, view: Value, known: Sequence[int]) -> views.Size:
+    """An extent, as a host int where it is asked of the view itself."""
+    asked = size.owner if isinstance(size, OpResult) else None
+    return known[asked.axis] if isinstance(asked, Extent) and asked.view is view else size
 
 
 def remapped(session: Session, view: Value, map_: IndexMap) -> Derived:

@@ -28,7 +28,7 @@ from tilenest.language.positions import (
 )
 from tilenest.language.reindexing import permute_value, project_value, slice_value
 from tilenest.language.session import Handle, Session, Staged, current_session
-from tilenest.layouts import Dim
+from tilenest.layouts import Dim, namesakes_hint
 from tilenest.opaque import Opaque
 
 _LARGEST_POWER = 64
@@ -39,6 +39,12 @@ _OPERATORS = {
     "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
 }  # fmt: skip
 """What NumPy calls Python's binary operators, and the scalar table."""
+
+
+class Reflecting:
+    """The base of what answers operators that have a tile or a scalar on the left."""
+
+    __slots__ = ()
 
 
 class Element(Staged, Opaque):
@@ -90,68 +96,74 @@ class Element(Staged, Opaque):
         session = current_session()
         return type(self)(reinterpret(session, session.value_of(self), as_dtype(dtype)), session)
 
+    def _on_the_left(self, function: str, other: Operable | Reflecting) -> Tile | Scalar:
+        """What an operator gives; a coordinate on the right makes a formula of it."""
+        return (
+            NotImplemented if isinstance(other, Reflecting) else elementwise(function, self, other)
+        )
+
     def __add__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("add", self, other)
+        return self._on_the_left("add", other)
 
     def __radd__(self, other: Operable) -> Tile | Scalar:
         return elementwise("add", other, self)
 
     def __sub__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("sub", self, other)
+        return self._on_the_left("sub", other)
 
     def __rsub__(self, other: Operable) -> Tile | Scalar:
         return elementwise("sub", other, self)
 
     def __mul__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("mul", self, other)
+        return self._on_the_left("mul", other)
 
     def __rmul__(self, other: Operable) -> Tile | Scalar:
         return elementwise("mul", other, self)
 
     def __truediv__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("div", self, other)
+        return self._on_the_left("div", other)
 
     def __rtruediv__(self, other: Operable) -> Tile | Scalar:
         return elementwise("div", other, self)
 
     def __floordiv__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("floordiv", self, other)
+        return self._on_the_left("floordiv", other)
 
     def __rfloordiv__(self, other: Operable) -> Tile | Scalar:
         return elementwise("floordiv", other, self)
 
     def __mod__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("mod", self, other)
+        return self._on_the_left("mod", other)
 
     def __rmod__(self, other: Operable) -> Tile | Scalar:
         return elementwise("mod", other, self)
 
     def __and__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("and", self, other)
+        return self._on_the_left("and", other)
 
     def __rand__(self, other: Operable) -> Tile | Scalar:
         return elementwise("and", other, self)
 
     def __or__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("or", self, other)
+        return self._on_the_left("or", other)
 
     def __ror__(self, other: Operable) -> Tile | Scalar:
         return elementwise("or", other, self)
 
     def __xor__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("xor", self, other)
+        return self._on_the_left("xor", other)
 
     def __rxor__(self, other: Operable) -> Tile | Scalar:
         return elementwise("xor", other, self)
 
     def __lshift__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("shl", self, other)
+        return self._on_the_left("shl", other)
 
     def __rlshift__(self, other: Operable) -> Tile | Scalar:
         return elementwise("shl", other, self)
 
     def __rshift__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("shr", self, other)
+        return self._on_the_left("shr", other)
 
     def __rrshift__(self, other: Operable) -> Tile | Scalar:
         return elementwise("shr", other, self)
@@ -169,22 +181,22 @@ class Element(Staged, Opaque):
         return elementwise("not", self)
 
     def __eq__(self, other: Operable) -> Tile | Scalar:  # type: ignore[override]  # elementwise
-        return elementwise("eq", self, other)
+        return self._on_the_left("eq", other)
 
     def __ne__(self, other: Operable) -> Tile | Scalar:  # type: ignore[override]  # elementwise
-        return elementwise("ne", self, other)
+        return self._on_the_left("ne", other)
 
     def __lt__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("lt", self, other)
+        return self._on_the_left("lt", other)
 
     def __le__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("le", self, other)
+        return self._on_the_left("le", other)
 
     def __gt__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("gt", self, other)
+        return self._on_the_left("gt", other)
 
     def __ge__(self, other: Operable) -> Tile | Scalar:
-        return elementwise("ge", self, other)
+        return self._on_the_left("ge", other)
 
     def __pow__(self, given: object) -> Element:
         """Multiplied by itself; the exponent is a host int from 1 to 64."""
@@ -342,7 +354,8 @@ class Tile(Element):
         if missing:
             raise ShapeError(
                 f"the nest runs over {missing[0] or 'a plain range'}, which the tile does not have",
-                remedy="loop over the tile's own axes, or give the coordinate as x.at(i, axis=m)",
+                remedy="loop over the tile's own axes, or give the coordinate as x.at(i, axis=m)"
+                f"{namesakes_hint((*filter(None, missing), *self.dims))}",
             )
         return {
             dim: position_of(session, place)
@@ -435,5 +448,6 @@ def _axis_of(tile: Element, item: object) -> Dim:
     raise ShapeError(
         f"{item if isinstance(item, Dim) else f'axis {item!r}'} is no axis of a tile of shape "
         f"{tile.shape}",
-        remedy="name one of the tile's own axes, or its position",
+        remedy="name one of the tile's own axes, or its position"
+        f"{namesakes_hint((item, *tile.dims) if isinstance(item, Dim) else ())}",
     )

@@ -8,4 +8,4 @@ layouts of other systems and drawing, which nothing else here needs: call them b
 
 from tilenest.faces import lazy_face
 
-__getattr__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

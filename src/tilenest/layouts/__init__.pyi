@@ -17,6 +17,7 @@ from tilenest.layouts.dims import (
     Dim,
     dims_compatible_by_position,
     join_dims,
+    namesakes_hint,
     positional_dim,
     shape_dims,
 )
@@ -163,6 +164,7 @@ __all__ = [
     "is_surjective",
     "is_total",
     "join_dims",
+    "namesakes_hint",
     "never_coincide",
     "normalise",
     "of_affine_map",

@@ -8,7 +8,7 @@ makes them broadcast as NumPy shapes do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tilenest.errors import CaptureError, ShapeError
 from tilenest.opaque import Opaque
@@ -113,8 +113,21 @@ def dims_compatible_by_position(
     raise ShapeError(
         f"a tile of shape {_shape_text(source)} cannot be stored to a region of shape "
         f"{_shape_text(destination)}",
-        remedy="store a tile with the region's axes, or with its rank and extents",
+        remedy="store a tile with the region's axes, or with its rank and extents"
+        f"{namesakes_hint((*source, *destination))}",
     )
+
+
+def namesakes_hint(dims: Iterable[Dim]) -> str:
+    """What a remedy adds where two dims of one label meet that are not the same one."""
+    known: dict[str, Dim] = {}
+    for dim in dims:
+        if dim.label is not None and known.setdefault(dim.label, dim) is not dim:
+            return (
+                f'; two calls of tn.axis made different axes "{dim.label}": make one and use it '
+                "in both places"
+            )
+    return ""
 
 
 def _place(dim: Dim) -> Dim | int:

@@ -30,6 +30,8 @@ _MOST_STEPS = 100_000
 _MOST_COORDINATES = 24
 _MOST_ELIMINATED = 6
 _WORD, _SHORT = 24, 8
+# So many numbers in rows before a step counts for more.
+_WIDEST_ROWS = 32768
 _MOST_TRANSLATIONS = 512
 _SMALL = 64
 
@@ -180,6 +182,8 @@ def least_values(
     """The least values that linear forms have where integers of these names meet conditions, None
     for one without a least; None in place of all where no integers meet them."""
     translator = _translator()
+    translator.weight = len(names) * len(conditions) // _WIDEST_ROWS + 1
+    translator.allow(_MOST_STEPS // translator.weight)
     point = f"[{', '.join(names)}]"
     text = f"{{ {point} : {' and '.join(conditions) or 'true'} }}"
     points = translator.isl.Set.read_from_str(translator.context, text)

@@ -1,9 +1,10 @@
 """Proofs about maps that multiply or divide by run-time extents, such as digits of mixed radix.
 
-In: one formula. Out: PROVEN, or None. A claim is proven where no integers meet the conditions that
-break it (`product_sets`). That a place is reached is shown by a point: results are solved for the
-coordinates by the rules of digits, `(e//n)*n + e%n` is e, and j below n is `(i*n + j)%n`. What they
-give is a guess until it is proven that the map has that point and sends it there.
+In: one formula. Out: PROVEN, None, or UNKNOWN where the budget ended the search. A claim is proven
+where no integers meet the conditions that break it (`product_sets`). That a place is reached is
+shown by a point: results are solved for the coordinates by the rules of digits, `(e//n)*n + e%n` is
+e, and j below n is `(i*n + j)%n`. What they give is a guess until it is proven that the map has
+that point and sends it there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import gcd
 
-from tilenest.layouts.answers import Answer, proven
+from tilenest.layouts.answers import Answer, proven, unknown
 from tilenest.layouts.formula import Formula
 from tilenest.layouts.formula_algebra import Formulas, Scope, merged_symbols, operands_of
 from tilenest.layouts.index_expr import (
@@ -26,7 +27,7 @@ from tilenest.layouts.index_expr import (
     split_terms,
 )
 from tilenest.layouts.index_range import Ranges
-from tilenest.layouts.product_sets import are_never_met
+from tilenest.layouts.product_sets import Budget, are_never_met
 from tilenest.layouts.spaces import MOST_EXTENT, Constraint, IndexSet, Space
 from tilenest.records import record
 
@@ -48,7 +49,9 @@ def is_bounded(formulas: Formulas) -> Answer | None:
         return None
     (points,) = claims.points
     wanted = claims.scope.inside(claims.values(f, points), f.codomain)
-    return _answer(claims.hold(claims.inside(f.domain, points), wanted), "all are in the codomain")
+    return claims.answer(
+        claims.hold(claims.inside(f.domain, points), wanted), "all are in the codomain"
+    )
 
 
 def is_injective(formulas: Formulas) -> Answer | None:
@@ -61,7 +64,7 @@ def is_injective(formulas: Formulas) -> Answer | None:
     x, y = claims.points
     firsts = ([*_same(x[:at], y[:at]), Constraint(y[at] - x[at] - 1)] for at in range(len(x)))
     are_apart = all(claims.is_nowhere([*both, *first]) for first in firsts)
-    return _answer(are_apart, "no two points have one value")
+    return claims.answer(are_apart, "no two points have one value")
 
 
 def is_surjective(formulas: Formulas) -> Answer | None:
@@ -80,7 +83,9 @@ def covers(formulas: Formulas, wanted: IndexSet) -> Answer | None:
     points, places = claims.points
     point = _Solver(claims, len(points)).point(zip(claims.values(f, points), places, strict=True))
     needed = [*_same(claims.values(f, point), places), *claims.inside(f.domain, point)]
-    return _answer(claims.hold(claims.inside(wanted, places), needed), "every place is reached")
+    return claims.answer(
+        claims.hold(claims.inside(wanted, places), needed), "every place is reached"
+    )
 
 
 def equal(f: Formulas, g: Formulas) -> Answer | None:
@@ -90,7 +95,7 @@ def equal(f: Formulas, g: Formulas) -> Answer | None:
         return None
     (points,) = claims.points
     wanted = _same(claims.values(f[0], points), claims.values(g[0], points))
-    return _answer(claims.hold(claims.inside(f[0].domain, points), wanted), "the maps agree")
+    return claims.answer(claims.hold(claims.inside(f[0].domain, points), wanted), "the maps agree")
 
 
 def are_disjoint(f: Formulas, g: Formulas) -> Answer | None:
@@ -98,11 +103,7 @@ def are_disjoint(f: Formulas, g: Formulas) -> Answer | None:
     claims = _claims_of(f, g, spaces=[f[0].domain.space, g[0].domain.space])
     if claims is None:
         return None
-    return _answer(claims.is_nowhere(claims.meeting(f[0], g[0])), "no two points meet")
-
-
-def _answer(is_so: bool, reason: str) -> Answer | None:
-    return proven(ENGINE, reason) if is_so else None
+    return claims.answer(claims.is_nowhere(claims.meeting(f[0], g[0])), "no two points meet")
 
 
 @record
@@ -112,6 +113,15 @@ class _Claims:
     scope: Scope
     spaces: tuple[Space, ...]
     extents: frozenset[str]
+    budget: Budget
+    """of the question that all claims are for"""
+
+    def answer(self, is_so: bool, reason: str) -> Answer | None:
+        """The answer to the question."""
+        if is_so:
+            return proven(ENGINE, reason)
+        limit = self.budget.exceeded
+        return unknown(ENGINE, f"given up: {limit}") if limit else None
 
     @property
     def axes(self) -> list[int | str]:
@@ -151,7 +161,7 @@ class _Claims:
         ranges: Ranges = dict.fromkeys(symbols, (0, MOST_EXTENT)) | dict.fromkeys(
             dims, (0, MOST_EXTENT - 1)
         )
-        return are_never_met(needed, len(dims), len(self.scope.symbols), ranges)
+        return are_never_met(needed, len(dims), len(self.scope.symbols), ranges, self.budget)
 
     def hold(self, given: Sequence[Constraint], wanted: Iterable[Constraint]) -> bool:
         """Whether constraints surely hold wherever the given ones do. What is proven helps with the
@@ -159,10 +169,11 @@ class _Claims:
         known = [*given]
         waiting = [claim for claim in wanted if claim not in known]
         while waiting:
-            left = [claim for claim in waiting if not self._holds(known, claim)]
+            left: list[Constraint] = []
+            for claim in waiting:
+                (known if self._holds(known, claim) else left).append(claim)
             if len(left) == len(waiting):
                 return False
-            known += [claim for claim in waiting if claim not in left]
             waiting = left
         return True
 
@@ -204,7 +215,8 @@ def _claims_of(
     named = [points.symbols for points in domains] + [piece.symbols for piece in pieces]
     extents = [space.symbols for space in boxes] + [piece.extents for piece in pieces]
     names = merged_symbols(*named, *extents)
-    return _Claims(Scope(Space(), names), tuple(spaces), frozenset(merged_symbols(*extents)))
+    scope = Scope(Space(), names)
+    return _Claims(scope, tuple(spaces), frozenset(merged_symbols(*extents)), Budget())
 
 
 def _multiplies(expr: IndexExpr) -> bool:

@@ -5,6 +5,7 @@ remainders by any divisor. Out: True where surely no integers meet them; False s
 quotient becomes a variable, bound by what division means for each sign of the divisor. Equations
 are solved for what stands alone. Then each product counts as a variable of its own, bound by the
 conditions multiplied with what is never negative. What is left is linear, and isl looks for points.
+All conditions of one question share a budget, so that no question takes long.
 """
 
 from __future__ import annotations
@@ -39,13 +40,37 @@ _Row = dict[_Product, int]
 _MOST_CASES = 81
 _MOST_FACTORS = 6
 _MOST_ROWS = 600
+# Numbers in rows, each a few microseconds of isl's, and what it costs when isl gives up.
+_MOST_WORK = 160_000
+_WORK_IN_VAIN = 6_000
+
+
+class Budget:
+    """The work that is left for a question; once it is spent, there is none for anything."""
+
+    def __init__(self) -> None:
+        self._left = _MOST_WORK
+        self.exceeded = ""
+        """what ended a search, if anything did"""
+
+    @property
+    def is_spent(self) -> bool:
+        return self._left <= 0
+
+    def spend(self, work: int) -> None:
+        """Takes so much of it, or raises BudgetError."""
+        self._left -= work
+        if self.is_spent:
+            raise BudgetError(f"over {_MOST_WORK} numbers in the conditions of all cases")
 
 
 def are_never_met(
-    constraints: Iterable[Constraint], rank: int, n_symbols: int, ranges: Ranges
+    constraints: Iterable[Constraint], rank: int, n_symbols: int, ranges: Ranges, budget: Budget
 ) -> bool:
     """Whether surely no integers meet conditions over this many coordinates and symbols; those that
     have a range lie in it."""
+    if budget.is_spent:
+        return False
     flat = _Flattening(rank, ranges)
     try:
         plain = [Constraint(flat.polynomial(c.expression), c.is_equality) for c in constraints]
@@ -58,15 +83,20 @@ def are_never_met(
             [
                 sign
                 for sign in _signs(bounds(divisor, ranges))
-                if sign == 1 or not system([_of_sign(divisor, sign)]).is_empty()
+                if sign == 1 or not system([_of_sign(divisor, sign)]).is_empty(budget)
             ]
             for divisor in divisors
         ]
         if prod(map(len, signs)) > _MOST_CASES:
             return False
         cases = (system(flat.meaning(divisors, case)) for case in product(*signs))
-        return all(case.is_empty() or case.tightened().is_empty() for case in cases)
-    except (ShapeError, BudgetError):
+        return all(
+            case.is_empty(budget) or case.tightened(budget).is_empty(budget) for case in cases
+        )
+    except BudgetError as error:
+        budget.exceeded = str(error)
+        return False
+    except ShapeError:
         return False
 
 
@@ -168,24 +198,25 @@ class _System:
         natural = {place for row in self.at_least for place in _natural(row)}
         return [part for part in self.products if natural.issuperset(part)]
 
-    def is_empty(self) -> bool:
+    def is_empty(self, budget: Budget) -> bool:
         """Whether no number for each product meets all polynomials and their multiples."""
-        return self._least(()) is None
+        return self._least((), budget) is None
 
-    def tightened(self) -> _System:
+    def tightened(self, budget: Budget) -> _System:
         """The same, where what multiplies a factor is bound as tightly as integers are."""
         rows, factors = (*self.equations, *self.at_least), self.factors
         forms = [form for row in rows for form in _cofactors(row, factors)]
-        pairs = zip(forms, self._least(forms) or (), strict=True)
+        pairs = zip(forms, self._least(forms, budget) or (), strict=True)
         tight = [form | {(): form.get((), 0) - low} for form, low in pairs if low is not None]
         return _System(self.equations, (*self.at_least, *tight))
 
-    def _least(self, forms: Sequence[_Row]) -> list[int | None] | None:
+    def _least(self, forms: Sequence[_Row], budget: Budget) -> list[int | None] | None:
         """The least values of forms where a number for each product meets the rows, by isl; None in
         place of all where no numbers do."""
-        products = self.products
+        products, factors = self.products, self.factors
+        budget.spend(len(self.equations) * len(products) + len(self.at_least) * len(factors))
         equations = [*self.equations, *_multiplied(self.equations, products, products)]
-        at_least = [*self.at_least, *_multiplied(self.at_least, self.factors, products)]
+        at_least = [*self.at_least, *_multiplied(self.at_least, factors, products)]
         if len(equations) + len(at_least) > _MOST_ROWS:
             raise BudgetError(f"over {_MOST_ROWS} conditions")
         units = {unit for row in (*equations, *at_least, *forms) for unit in row if unit}
@@ -198,7 +229,12 @@ class _System:
         conditions = dict.fromkeys(f"{text(row)} = 0" for row in equations)
         conditions |= dict.fromkeys(f"{text(row)} >= 0" for row in at_least)
         asked = [*names.values()], [*conditions], [text(form) for form in forms]
-        return within_budget(lambda: least_values(*asked))
+        budget.spend(len(names) * len(conditions))
+        try:
+            return within_budget(lambda: least_values(*asked))
+        except BudgetError:
+            budget.spend(_WORK_IN_VAIN)
+            raise
 
 
 def _system(constraints: Sequence[Constraint], size: int, n_symbols: int) -> _System:

@@ -19,7 +19,7 @@ Value = tn.Tile | tn.Scalar
 
 def sum(  # noqa: A001 - the name NumPy gives it
     x: tn.Tile,
-    axes: object = None,
+    axis: object = None,
     policy: tn.ReductionPolicy = tn.ReductionPolicy.unordered_tree,
 ) -> Value:
     """The sum, in x's dtype; floats of 16 bits are summed in float32 and rounded once at the end.
@@ -28,13 +28,13 @@ def sum(  # noqa: A001 - the name NumPy gives it
     """
     x = tn.as_tile(x, "sum")
     if x.dtype.is_float:
-        return tn.reduce(_widened(x), axes, tn.add, policy=policy).cast(x.dtype)
-    return tn.reduce(x, axes, tn.add, policy=policy)
+        return tn.reduce(_widened(x), axis, tn.add, policy=policy).cast(x.dtype)
+    return tn.reduce(x, axis, tn.add, policy=policy)
 
 
 def mean(
     x: tn.Tile,
-    axes: object = None,
+    axis: object = None,
     policy: tn.ReductionPolicy = tn.ReductionPolicy.unordered_tree,
 ) -> Value:
     """The mean of floats, in x's dtype; the mean over nothing is NaN. DTypeError for integers."""
@@ -43,20 +43,20 @@ def mean(
         raise DTypeError(
             f"tn.mean does not take {x.dtype}", remedy="cast it first, as x.cast(tn.float32)"
         )
-    count = prod(dim.extent for dim in tn.axes_of(x, axes))
-    return (tn.reduce(_widened(x), axes, tn.add, policy=policy) / count).cast(x.dtype)
+    count = prod(dim.extent for dim in tn.axes_of(x, axis))
+    return (tn.reduce(_widened(x), axis, tn.add, policy=policy) / count).cast(x.dtype)
 
 
-def max(x: tn.Tile, axes: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
+def max(x: tn.Tile, axis: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
     """The greatest element, NaN if there is one. DomainError over an empty axis."""
-    _check_domain(x, axes, "max")
-    return tn.reduce(x, axes, tn.maximum)
+    _check_domain(x, axis, "max")
+    return tn.reduce(x, axis, tn.maximum)
 
 
-def min(x: tn.Tile, axes: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
+def min(x: tn.Tile, axis: object = None) -> Value:  # noqa: A001 - the name NumPy gives it
     """The least element, NaN if there is one. DomainError over an empty axis."""
-    _check_domain(x, axes, "min")
-    return tn.reduce(x, axes, tn.minimum)
+    _check_domain(x, axis, "min")
+    return tn.reduce(x, axis, tn.minimum)
 
 
 def argmax(x: tn.Tile, axis: object = None) -> Value:
@@ -94,8 +94,8 @@ def _widened(x: tn.Tile) -> tn.Tile:
     return x.cast(tn.accumulator_dtype(x.dtype))
 
 
-def _check_domain(x: tn.Tile, axes: object, name: str) -> None:
-    for dim in tn.axes_of(tn.as_tile(x, name), axes):
+def _check_domain(x: tn.Tile, axis: object, name: str) -> None:
+    for dim in tn.axes_of(tn.as_tile(x, name), axis):
         if dim.extent == 0:
             raise DomainError(
                 f"tn.{name} over {dim}: nothing has no {name}",

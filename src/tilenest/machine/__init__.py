@@ -2,4 +2,4 @@
 
 from tilenest.faces import lazy_face
 
-__getattr__ = lazy_face(__name__, __file__)
+__getattr__, __dir__ = lazy_face(__name__, __file__)

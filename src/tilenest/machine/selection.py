@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from tilenest.decisions import Decision
 from tilenest.errors import SourceLocation
-from tilenest.ir import EffectKind, Type, element_dtype
+from tilenest.ir import EffectKind, Type
 from tilenest.layouts import (
     AffineMap,
     Answer,
@@ -52,6 +52,8 @@ class AtomSite:
     participants: str
     allowed: frozenset[EffectKind] = frozenset()
     """effects that may happen here"""
+    is_exact: bool = False
+    """whether it is known that no order and no rounding of steps gives other numbers"""
     location: SourceLocation | None = None
 
 
@@ -152,23 +154,19 @@ def _order(site: AtomSite, contract: AtomContract) -> Clause:
         return _fact("order", False, f"it combines in the order {order!r}, and nothing is to be")
     if policy in ORDERS[order]:
         return _fact("order", True, f"{policy} permits the order {order!r}")
-    if _is_whole(site):
-        return _fact("order", True, f"whole numbers meet in the order {order!r} as in any other")
+    if site.is_exact:
+        return _fact("order", True, f"the order {order!r} gives the numbers of any other")
     return _fact("order", False, f"{policy} does not permit the order {order!r}")
 
 
 def _rounding(site: AtomSite, contract: AtomContract) -> Clause:
-    """Other roundings give other numbers, but for what is whole."""
+    """Other roundings give other numbers, but where no step rounds."""
     given, wanted = contract.arithmetic.rounding, site.rounding
     if given == wanted:
         return _fact("rounding", True, f"it rounds as the program does, {given!r}")
-    if _is_whole(site):
-        return _fact("rounding", True, "whole numbers do not round")
+    if site.is_exact:
+        return _fact("rounding", True, "no step rounds")
     return _fact("rounding", False, f"its rounding is {given!r}, and the program's {wanted!r}")
-
-
-def _is_whole(site: AtomSite) -> bool:
-    return all(element_dtype(type_).is_integer for type_ in (*site.operands, *site.results))
 
 
 def _layouts(

@@ -11,13 +11,13 @@ divide, and the rest. The multiples leave the quotients and remainders; their su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from math import gcd, lcm
 
 from tilenest.analysis import range_of
-from tilenest.dialects import Apply, Constant, Partition, Reindex, Remap, chain_of, dims_of
+from tilenest.dialects import Partition, Reindex, Remap, chain_of, dims_of
 from tilenest.errors import ShapeError, TargetError
-from tilenest.ir import INDEX, LARGEST_EXTENT, Builder, Operation, Rewriter, Value
+from tilenest.ir import LARGEST_EXTENT, Builder, Operation, Rewriter, Value
 from tilenest.layouts import (
     Add,
     AffineMap,
@@ -35,6 +35,7 @@ from tilenest.layouts import (
     bounds,
     split_terms,
 )
+from tilenest.passes.index_ops import apply_scalar, index_number
 
 FARTHEST = 1 << 58
 _FARTHEST_IN_VIEWS = 1 << 50
@@ -72,16 +73,18 @@ def farthest(op: Operation) -> int:
         chain = chain_of(touch.memory)
     elif isinstance(op, Partition):
         chain = chain_of(op.whole)
-    elif isinstance(op, Remap):
-        chain = chain_of(op.view)
-        scale = max([1, *(_scale(result, has_symbols=True) for result in op.map.results)])
+    elif isinstance(op, Reindex | Remap):
+        chain = chain_of(op.view) if isinstance(op, Remap) else []
+        free = [d for d, size in enumerate(extents_of(op)) if size is None]
+        # An origin takes up to half of the range, and the symbols a quarter.
+        scale = 2 * max([1, *(_scale(result, free, has_symbols=True) for result in op.map.results)])
     else:
         return FARTHEST
-    if not chain and not isinstance(op, Remap):
-        return FARTHEST
     for remap in chain:
-        scale *= max([1, *(_scale(result, has_symbols=False) for result in remap.map.results)])
-    return min(_FARTHEST_IN_VIEWS, _MOST // scale)
+        dims = range(remap.map.n_dims)
+        scale *= max([1, *(_scale(result, dims) for result in remap.map.results)])
+    is_of_view = bool(chain) or isinstance(op, Remap)
+    return min(_FARTHEST_IN_VIEWS if is_of_view else FARTHEST, _MOST // scale)
 
 
 def is_near(value: Value, most: int) -> bool:
@@ -92,7 +95,7 @@ def is_near(value: Value, most: int) -> bool:
 def limited(builder: Builder, value: Value, most: int) -> Value:
     """The value, or what is nearest to it in the range."""
     for function, limit in (("maximum", -most), ("minimum", most)):
-        value = _applied(builder, function, value, _number(builder, limit))
+        value = apply_scalar(builder, function, value, index_number(builder, limit))
     return value
 
 
@@ -114,6 +117,8 @@ class _Limiter:
         expr = self._reduced(expr)
         far = [place for place in sorted(expr.used_syms()) if self._far >> place & 1]
         if expr.linear() is not None and len(far) <= 1:
+            if not all(self._stays_outside(expr, place) for place in far):
+                raise self._refusal(expr)
             return self._over({place: self._near(self._given[place]) for place in far}, expr)
         if not far or self._fits(expr, self._given):
             return self._over({}, expr)
@@ -141,8 +146,10 @@ class _Limiter:
         if not isinstance(term, Sym) or not self._far >> term.position & 1:
             return term
         # Where the divisor is 0, nothing is in the domain, but this is computed nevertheless.
-        by = _applied(self._builder, "maximum", self._given[divisor], _number(self._builder, 1))
-        self._given.append(_applied(self._builder, "mod", self._given[term.position], by))
+        by = apply_scalar(
+            self._builder, "maximum", self._given[divisor], index_number(self._builder, 1)
+        )
+        self._given.append(apply_scalar(self._builder, "mod", self._given[term.position], by))
         return Sym(len(self._given) - 1)
 
     def _near(self, value: Value) -> Value:
@@ -212,8 +219,8 @@ class _Limiter:
     def _part(self, function: str, value: Value, step: int) -> Value:
         key = function, value, step
         if key not in self._parts:
-            number = _number(self._builder, step)
-            self._parts[key] = _applied(self._builder, function, value, number)
+            number = index_number(self._builder, step)
+            self._parts[key] = apply_scalar(self._builder, function, value, number)
         return self._parts[key]
 
     def _sum(self, multiples: dict[Value, int], common: int, expr: IndexExpr) -> Value:
@@ -224,19 +231,29 @@ class _Limiter:
             raise self._refusal(expr)
         total: Value | None = None
         for value, by in multiples.items():
-            scaled = _applied(self._builder, "mul", value, _number(self._builder, by))
-            total = scaled if total is None else _applied(self._builder, "add", total, scaled)
+            scaled = apply_scalar(self._builder, "mul", value, index_number(self._builder, by))
+            total = scaled if total is None else apply_scalar(self._builder, "add", total, scaled)
         assert total is not None, "there are multiples"
         return limited(self._builder, total, most)
 
+    def _stays_outside(self, expr: IndexExpr, place: int) -> bool:
+        """Whether no coordinate inside, of an extent that is known, makes up for a symbol at its
+        limit."""
+        step = split_terms(expr)[0][Sym(place)]
+        found = bounds(expr - Sym(place) * step, self._ranges(self._given, largest=0))
+        return found is not None and 2 * max(map(abs, found)) <= abs(step) * self._most
+
     def _fits(self, expr: IndexExpr, values: Sequence[Value]) -> bool:
         """Whether nothing on the way to the result leaves 64 bits at a coordinate inside."""
+        return _stays(expr, self._ranges(values, largest=LARGEST_EXTENT))
+
+    def _ranges(self, values: Sequence[Value], *, largest: int) -> Ranges:
+        """Where coordinates inside and symbols lie, with the largest that is unknown."""
         ranges: dict[DimRef | Sym, Interval] = {
-            DimRef(d): (0, LARGEST_EXTENT if size is None else max(size - 1, 0))
+            DimRef(d): (0, largest if size is None else max(size - 1, 0))
             for d, size in enumerate(extents_of(self._op))
         }
-        ranges.update((Sym(p), range_of(value) or _ANY) for p, value in enumerate(values))
-        return _stays(expr, ranges)
+        return ranges | {Sym(p): range_of(value) or _ANY for p, value in enumerate(values)}
 
     def _refusal(self, expr: IndexExpr) -> TargetError:
         return TargetError(
@@ -254,13 +271,14 @@ def extents_of(op: Operation) -> list[int | None]:
     return [dim.extent for dim in dims_of(op.results[0].type)]
 
 
-def _scale(expr: IndexExpr, *, has_symbols: bool) -> int:
-    """How much a result grows when a coordinate, or a symbol, does."""
+def _scale(expr: IndexExpr, dims: Container[int], *, has_symbols: bool = False) -> int:
+    """How much a result grows when one of these coordinates, or a symbol, does."""
     linear = expr.linear()
     if linear is None:
-        steps = [expr.coefficient(dim) or 1 for dim in expr.used_dims()]
+        steps = [expr.coefficient(dim) or 1 for dim in expr.used_dims() if dim in dims]
     else:
-        steps = [step for _, step in (*linear.dims, *(linear.syms if has_symbols else ()))]
+        steps = [step for dim, step in linear.dims if dim in dims]
+        steps += [step for _, step in (linear.syms if has_symbols else ())]
     return sum(abs(step) for step in steps)
 
 
@@ -310,12 +328,3 @@ def _stays(expr: IndexExpr, ranges: Ranges) -> bool:
     found = bounds(expr, ranges)
     is_inside = found is not None and _ANY[0] <= found[0] and found[1] <= _ANY[1]
     return is_inside and all(_stays(part, ranges) for part in parts)
-
-
-def _number(builder: Builder, number: int) -> Value:
-    return builder.insert(Constant(value=number, result_types=[INDEX])).result
-
-
-def _applied(builder: Builder, function: str, *arguments: Value) -> Value:
-    op = Apply(arguments=list(arguments), function=function, result_types=[INDEX])
-    return builder.insert(op).result

@@ -1,7 +1,7 @@
-"""Index expressions as operations at the level of a nest.
+"""Index expressions, numbers and scalar functions as operations at the level of a nest.
 
-In: an expression over symbols only, and the symbols' values. Out: the value, computed where the
-builder stands.
+In: an expression over symbols only, and the symbols' values; or a number; or a function and its
+arguments. Out: the value, computed where the builder stands.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tilenest.analysis import BIT_FUNCTIONS
 from tilenest.dialects import Apply, Constant
-from tilenest.ir import INDEX, Builder, Value
+from tilenest.ir import INDEX, Builder, Type, Value
 from tilenest.layouts import Add, BitExpr, Const, FloorDiv, IndexExpr, Mod, Mul, Sym
 
 
@@ -18,13 +18,13 @@ def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> V
     """The value of an expression without loop dims."""
     match expr:
         case Const(value):
-            return builder.insert(Constant(value=value, result_types=[INDEX])).result
+            return index_number(builder, value)
         case Sym(position):
             return symbols[position]
         case Add(operands):
             total = emit_index(builder, operands[0], symbols)
             for operand in operands[1:]:
-                total = _apply(builder, "add", total, emit_index(builder, operand, symbols))
+                total = apply_scalar(builder, "add", total, emit_index(builder, operand, symbols))
             return total
         case Mul(left, right):
             function = "mul"
@@ -36,11 +36,19 @@ def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> V
             left, right, function = expr.left, expr.right, BIT_FUNCTIONS[type(expr)]
         case _:
             raise AssertionError(f"{expr} depends on a loop")
-    return _apply(
+    return apply_scalar(
         builder, function, emit_index(builder, left, symbols), emit_index(builder, right, symbols)
     )
 
 
-def _apply(builder: Builder, function: str, left: Value, right: Value) -> Value:
-    op = Apply(arguments=[left, right], function=function, result_types=[INDEX])
+def index_number(builder: Builder, number: int) -> Value:
+    """A constant."""
+    return builder.insert(Constant(value=number, result_types=[INDEX])).result
+
+
+def apply_scalar(
+    builder: Builder, function: str, *arguments: Value, result_type: Type = INDEX
+) -> Value:
+    """The value of a scalar function."""
+    op = Apply(arguments=list(arguments), function=function, result_types=[result_type])
     return builder.insert(op).result

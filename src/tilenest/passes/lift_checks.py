@@ -18,10 +18,8 @@ from math import prod
 from tilenest.analysis import effects_of
 from tilenest.dialects import (
     Access,
-    Apply,
     Atomic,
     Check,
-    Constant,
     If,
     Load,
     Reduce,
@@ -43,13 +41,12 @@ from tilenest.ir import (
     RegionUse,
     Rewriter,
     TileType,
-    Type,
     Value,
     clone_operation,
 )
 from tilenest.layouts import Const, DimRef, IndexExpr, Sym
 from tilenest.passes.compose import Composer
-from tilenest.passes.index_ops import emit_index
+from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
 from tilenest.passes.limit_origins import limit_origins_of
 from tilenest.passes.pieces import FoldedResult, insert_fold
 from tilenest.passes.window_steps import Edge, Step, limits_of, reach_of, steps_of
@@ -199,12 +196,12 @@ def _check_element(window: _Window, steps: Sequence[Step], number: Value) -> Non
     """Check the element of this number, if the window has it."""
     builder, counts = window.builder, window.composer.extents
     stride = prod(counts)
-    is_there = _apply(builder, "lt", number, _number(builder, stride), BOOL)
+    is_there = apply_scalar(builder, "lt", number, index_number(builder, stride), result_type=BOOL)
     digits: list[Value] = []
     for count in counts:
         stride //= count
-        place = _apply(builder, "floordiv", number, _number(builder, stride))
-        digits.append(_apply(builder, "mod", place, _number(builder, count)))
+        place = apply_scalar(builder, "floordiv", number, index_number(builder, stride))
+        digits.append(apply_scalar(builder, "mod", place, index_number(builder, count)))
     first = len(window.composer.symbols)
     point = [Sym(first + d) for d in range(len(digits))]
     _check_point(window, steps, point, digits, is_there)
@@ -223,7 +220,7 @@ def _first_outside(window: _Window, steps: Sequence[Step], mask_element: Element
     candidate = composer.apply("where", [is_fault, here, composer.constant(size, INDEX)], INDEX)
     state = composer.state(INDEX)
     least = composer.apply("minimum", [state, candidate], INDEX)
-    seed = _number(window.builder, size)
+    seed = index_number(window.builder, size)
     contract = ReductionContract(laws=(law_of("minimum", INDEX.dtype),))
     result = FoldedResult((), contract, seed, Access(composer.map(())))
     return insert_fold(window.builder, composer, [least], [result], [INDEX]).results[0]
@@ -261,23 +258,15 @@ def _any(composer: Composer, parts: Sequence[Value]) -> Value:
 
 def _is_inside(builder: Builder, edge: Edge, low: Value, span: int) -> Value:
     """Whether all from `low` to `span` more are inside, without wrapping."""
-    inside = _apply(builder, "ge", low, _number(builder, 0), BOOL)
+    inside = apply_scalar(builder, "ge", low, index_number(builder, 0), result_type=BOOL)
     if edge.extent is None:
         return inside
-    latest = _apply(builder, "sub", edge.extent, _number(builder, span + 1))
-    return _both(builder, inside, _apply(builder, "le", low, latest, BOOL))
+    latest = apply_scalar(builder, "sub", edge.extent, index_number(builder, span + 1))
+    return _both(builder, inside, apply_scalar(builder, "le", low, latest, result_type=BOOL))
 
 
 def _both(builder: Builder, a: Value, b: Value) -> Value:
-    return _apply(builder, "and", a, b, BOOL)
-
-
-def _number(builder: Builder, value: int) -> Value:
-    return builder.insert(Constant(value=value, result_types=[INDEX])).result
-
-
-def _apply(builder: Builder, function: str, a: Value, b: Value, type_: Type = INDEX) -> Value:
-    return builder.insert(Apply(arguments=[a, b], function=function, result_types=[type_])).result
+    return apply_scalar(builder, "and", a, b, result_type=BOOL)
 
 
 # Reductions ------------------------------------------------------------------------------------

@@ -14,13 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tilenest.analysis import range_of
 from tilenest.dialects import (
     Access,
     Alloc,
-    Apply,
     CarryingNest,
-    Constant,
     If,
     MemoryAllocate,
     MemoryLoad,
@@ -31,7 +28,6 @@ from tilenest.ir import (
     BOOL,
     INDEX,
     BufType,
-    Builder,
     Function,
     MemoryType,
     OpResult,
@@ -42,6 +38,7 @@ from tilenest.ir import (
 from tilenest.layouts import Const, DimRef, IndexExpr, bounds
 from tilenest.machine import Target
 from tilenest.passes.compose import Composer
+from tilenest.passes.far_symbols import is_near, limited
 from tilenest.passes.pieces import insert_pointwise, insert_store, keep_laws
 from tilenest.passes.view_chains import all_of, zero_of
 from tilenest.plan import choose_memory, plan_scopes
@@ -143,20 +140,11 @@ def _elements(
     builder = rewriter.builder_before(op)
     dims: list[IndexExpr] = [DimRef(d) for d in range(composer.rank)]
     for axis, origin in enumerate(op.origins):
-        near = _limited(builder, origin, -composer.extents[axis], _shape(op)[axis])
+        # Farther away the part lies outside, as it does there.
+        most = max(composer.extents[axis], _shape(op)[axis])
+        near = origin if is_near(origin, most) else limited(builder, origin, most)
         dims[axis] = dims[axis] + composer.symbol(near)
     return dims
-
-
-def _limited(builder: Builder, origin: Value, least: int, most: int) -> Value:
-    found = range_of(origin)
-    if found is not None and found[0] >= least and found[1] <= most:
-        return origin
-    for function, limit in (("maximum", least), ("minimum", most)):
-        bound = builder.insert(Constant(value=limit, result_types=[INDEX])).result
-        nearer = Apply(arguments=[origin, bound], function=function, result_types=[INDEX])
-        origin = builder.insert(nearer).result
-    return origin
 
 
 def _is_inside(coordinate: IndexExpr, extent: int, composer: Composer) -> bool:

@@ -48,7 +48,7 @@ from tilenest.execution import (
     unite,
 )
 from tilenest.ir import Function, Module, Operation, Rewriter
-from tilenest.layouts import check_kind
+from tilenest.layouts import check_kind, tuple_of
 from tilenest.passes.remap_nests import ChainBuilder, stretches_of
 from tilenest.passes.remap_places import Replacing
 from tilenest.records import record, replace
@@ -86,30 +86,29 @@ class Remapping:
 
     def split(self, level: str, factor: int) -> Remapping:
         """A level as blocks of `factor` instances; a tail is a predicate."""
-        return self.then(split(self.levels, level, factor))
+        return self.then(split(self._named(level), level, factor))
 
     def fuse(self, *levels: str) -> Remapping:
         """Adjacent levels as one, the last of them fastest."""
-        return self.then(fuse(self.levels, *levels))
+        return self.then(fuse(self._named(*levels), *levels))
 
     def unite(self, *levels: str) -> Remapping:
         """Adjacent levels as axes of one nest; each of them stays the level it is."""
-        return self.then(unite(self.levels, *levels))
+        return self.then(unite(self._named(*levels), *levels))
 
     def permute(self, *levels: str) -> Remapping:
         """Levels in another order; those that are not named stay where they are."""
-        for level in levels:
-            self.levels.position(level)
-        named = iter(levels)
+        structure, named = self._named(*levels), iter(levels)
         order = [
-            next(named, level.identity) if level.identity in levels else level.identity
-            for level in self.levels.levels
+            next(named) if level.identity in levels else level.identity
+            for level in structure.levels
         ]
-        return self.then(permute(self.levels, order))
+        return self.then(permute(structure, order))
 
     def reshape(self, levels: tuple[str, ...], extents: tuple[int, ...]) -> Remapping:
         """Adjacent levels of one nest as levels of other extents, in the same order."""
-        return self.then(reshape(self.levels, levels, extents))
+        levels = tuple_of(levels, str, "the levels")
+        return self.then(reshape(self._named(*levels), levels, extents))
 
     def coalesce(self) -> Remapping:
         """No levels of one instance, and one level a nest where kinds and scopes allow."""
@@ -122,7 +121,22 @@ class Remapping:
 
     def remove_unit(self, level: str) -> Remapping:
         """The levels without one of a single instance."""
-        return self.then(remove_unit(self.levels, level))
+        return self.then(remove_unit(self._named(level), level))
+
+    def _named(self, *levels: str) -> ExecStructure:
+        """The levels as they will be, which have each of these once."""
+        for level in levels:
+            check_kind(level, str, "the name of a level")
+        known = [level.identity for level in self.levels.levels]
+        for place, level in enumerate(levels):
+            if level in known and level not in levels[:place]:
+                continue
+            fault = "named twice" if level in known else "not there"
+            raise RemapError(
+                f"level {level!r} is {fault}",
+                remedy=f"name each level once; the levels are {', '.join(known) or 'none'}",
+            )
+        return self.levels
 
     def then(self, step: ExecRemap) -> Remapping:
         """A further step, from the levels as they are by now."""

@@ -112,9 +112,9 @@ def _is_unchanged(chain: ExecChain, remap: ExecRemap, nest: int, start: int, end
     first, last = chain.starts[nest : nest + 2]
     if remap.new.levels[start:end] != chain.structure.levels[first:last]:
         return False
-    results = list(remap.formula.results)
-    if results[first:last] != [DimRef(place) for place in range(start, end)]:
+    if list(remap.traced[first:last]) != [DimRef(place) for place in range(start, end)]:
         return False
+    results = remap.formula.results
     others = [*results[:first], *results[last:], *(c.expression for c in remap.active.constraints)]
     own = frozenset(range(start, end))
     return not any(own & expression.used_dims() for expression in others)

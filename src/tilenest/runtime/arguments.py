@@ -189,7 +189,8 @@ def _accept_bool(_: str, __: bool) -> Accepted:
 
 
 def _accept_int(name: str, number: int) -> Accepted:
-    if number not in _INT64_RANGE:
+    # A range is walked through for subclasses of int, such as members of an IntEnum.
+    if int(number) not in _INT64_RANGE:
         raise _refusal(
             name, f"is {number}, which does not fit 64 bits", "pass a smaller number, or a float"
         )

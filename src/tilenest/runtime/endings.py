@@ -2,8 +2,10 @@
 
 In: every loaded function, and which Python functions call them. Out: at exit, calls that begin keep
 the interpreter's lock, and those under way are waited for. Python up to 3.13 ends a daemon thread
-where it takes the lock back, in the middle of TVM-FFI's C++, which aborts the process. Where each
-thread is, `sys` says: its function for that is documented, the underscore notwithstanding.
+where it takes the lock back, in the middle of TVM-FFI's C++, which aborts the process. The wait has
+no limit: a kernel that never ends keeps the process, as it would in the main thread, for to leave
+in the middle of a call is that abort. Where each thread is, `sys` says: its function for that is
+documented, the underscore notwithstanding.
 """
 
 from __future__ import annotations

@@ -147,8 +147,9 @@ _STATE_REMEDIES = {
     StateFault.STALE: "take the state that the last store before it gives",
     StateFault.FOREIGN: "take a state of the memory that is accessed",
     StateFault.UNINITIALISED: "store in all of the part first, on every way to the access; a loop "
-    "whose trip count may be 0 stores nothing for sure, and where the places of parts are known at "
-    "run time only, the whole has to be stored once before",
+    "whose trip count may be 0 stores nothing for sure; limit the numbers that places are computed "
+    "from, and where places are known at run time only or there are very many, store the whole "
+    "once before",
     StateFault.LOST: "hand the state on: carry it through the nest, or yield it from every branch",
     StateFault.SHARED: "allocate the memory inside the nest, so that each instance has its own",
     StateFault.MISPLACED: "use states in accesses, nests and branches only",

@@ -224,6 +224,44 @@ def test_assertions_that_pytest_has_rewritten() -> None:
     np.testing.assert_array_equal(y, 2 * x)
 
 
+def rewritten(text: str, path: Path) -> FunctionType:
+    tree = ast.parse(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rewrite_asserts(tree, text.encode(), str(path))
+    space: dict[str, Any] = {}
+    exec(compile(tree, str(path), "exec"), space)
+    function: FunctionType = space["f"]
+    return function
+
+
+FLOWS = {
+    "or": ("if x and y:", "if x or y:"),
+    "not": ("if x and y:", "if not (x and y):"),
+    "a loop": ("if x and y:", "while x and y:"),
+    "a number that is asserted": ("== 4", "== 5"),
+    "an operator that is asserted": ("== 4", "!= 4"),
+    "a message": ("'an extent'", "'two extents'"),
+    "an assertion less": ("    assert x in (y, 4)\n", ""),
+    "nothing returned": ("return y", "return None"),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_an_edit_of_a_branch_or_an_assertion_is_noticed(name: str, tmp_path: Path) -> None:
+    text = (
+        "def f(x, y):\n    assert x.shape[0] == 4, 'an extent'\n    assert x in (y, 4)\n"
+        "    assert (x, y)\n    if x and y:\n        x += 1\n    return y\n"
+    )
+    path = tmp_path / "test_flows.py"
+    write(path, text)
+    function_code(rewritten(text, path))
+    before, after = FLOWS[name]
+    assert before in text
+    with pytest.raises(tn.SourceUnavailableError):
+        function_code(rewritten(text.replace(before, after), path))
+
+
 @pytest.mark.parametrize("after", ["x * 3.0", "y * 2.0", "x.real * 2.0", "2.0 * x"])
 def test_an_edit_beside_a_rewritten_assertion_is_noticed(after: str, tmp_path: Path) -> None:
     text = (
@@ -234,12 +272,9 @@ def test_an_edit_beside_a_rewritten_assertion_is_noticed(after: str, tmp_path: P
     path = tmp_path / "test_module.py"
     write(path, text.format("x * 2.0"))
     for body in ("x * 2.0", after):
-        tree = ast.parse(text.format(body))
-        rewrite_asserts(tree, text.format(body).encode(), str(path))
-        space: dict[str, Any] = {}
-        exec(compile(tree, str(path), "exec"), space)
+        function = rewritten(text.format(body), path)
         if body == after:
             with pytest.raises(tn.SourceUnavailableError):
-                function_code(space["f"])
+                function_code(function)
         else:
-            function_code(space["f"])
+            function_code(function)

@@ -1,5 +1,7 @@
 """Which remaps are legal for whom: the law that fails, and the proof where none does."""
 
+from itertools import product
+
 import pytest
 
 from tests.unit.execution.oracle import structure_of
@@ -76,6 +78,30 @@ def test_an_anchor_is_found_at_the_border_of_a_nest() -> None:
     )
     # The unit level n shares the nest of m: both cuts decide it, operations live at the second.
     assert proofs[1].new_cut == PrefixCut(2)
+
+
+@pytest.mark.parametrize("extents", list(product((1, 3), repeat=3)))
+def test_who_looks_stays_between_the_levels_it_was_between(extents: tuple[int, ...]) -> None:
+    sized = zip("abc", ("parallel", "serial", "serial"), extents, strict=True)
+    levels = [structure_of(level, nest=level[0]).levels[0] for level in sized]
+    same = permute(ExecStructure(tuple(levels)), ["a", "b", "c"])
+    everybody = [
+        Observer(kind, kind, PrefixCut(depth))
+        for kind in ("anchor", "frontier", "owner")
+        for depth in range(4)
+    ]
+    for proof in check(same, everybody)[1:]:
+        assert proof.new_cut == proof.old_cut
+    halved = compose(same, split(same.new, "a", 1))
+    deeper = check(halved, [Observer("a", "anchor", PrefixCut(depth)) for depth in range(4)])
+    assert [proof.new_cut.depth for proof in deeper[1:]] == [0, 2, 3, 4]
+
+
+def test_levels_of_one_instance_do_not_hold_an_anchor_where_it_would_run_twice() -> None:
+    levels = structure_of(("a", "parallel", 1)), structure_of(("b", "serial", 3), nest="other")
+    moved = permute(ExecStructure(levels[0].levels + levels[1].levels), ["b", "a"])
+    proofs = check(moved, [Observer("a", "anchor", PrefixCut(1))])
+    assert proofs[1].new_cut == PrefixCut(0)
 
 
 def test_a_split_across_an_owner_cut_is_refused() -> None:

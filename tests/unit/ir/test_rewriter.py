@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.ir.test_structure_rules import find, good
@@ -107,6 +109,19 @@ def test_operands_and_attributes_change_in_place() -> None:
         rewriter.set_attribute(load, "bounds", 1)
     with pytest.raises(AssertionError):
         rewriter.set_operands(load, "view", [])
+
+
+@pytest.mark.parametrize("index", [-1, 2])
+def test_operands_have_a_slot_and_a_value(index: int) -> None:
+    module = good()
+    before = print_module(module)
+    op, value = find(module, Apply), find(module, Constant).result
+    with pytest.raises(AssertionError, match="no slot"):
+        Rewriter().set_operand(op, index, value)
+    nothing: Any = None
+    with pytest.raises(AssertionError, match="no operand"):
+        Rewriter().set_operand(op, 0, nothing)
+    assert print_module(module) == before
 
 
 def test_moves_keep_the_uses() -> None:

@@ -16,7 +16,7 @@ from tests.unit.layouts.oracle import N_DIMS, N_SYMS, Tree, any_tree, build, val
 from tilenest.layouts import Constraint, DimRef, IndexExpr, IndexSet, Space, Sym, product_engine
 from tilenest.layouts.answers import Answer
 from tilenest.layouts.formula import Formula
-from tilenest.layouts.product_sets import are_never_met
+from tilenest.layouts.product_sets import Budget, are_never_met
 from tilenest.records import record
 
 NAMES = ("K", "L", "M", "N")
@@ -36,8 +36,8 @@ def remainder(x: Number, by: Number) -> Number:
 
 
 def is_proven(answer: Answer | None) -> bool:
-    assert answer is None or answer.is_proven, "nothing is disproven here"
-    return answer is not None
+    assert answer is None or not answer.is_disproven, "nothing is disproven here"
+    return answer is not None and answer.is_proven
 
 
 @record
@@ -123,6 +123,16 @@ def check_answers(radix: Radix) -> dict[str, bool]:
     return proven
 
 
+def test_a_search_that_is_given_up_says_so() -> None:
+    """At six digits of run-time radices, which are too many."""
+    found: list[int | str] = ["M", "N", "K", "M", "N", "K"]
+    radix = radix_of(found, found[1:])
+    f = (radix.formula(),)
+    for answer in (product_engine.is_bounded(f), product_engine.covers(f, radix.wanted)):
+        assert answer is not None and not answer.is_proven
+        assert "given up" in answer.reason and "of all cases" in answer.reason
+
+
 @given(extents(3))
 @settings(max_examples=6, deadline=None)
 def test_digits_of_any_radix_are_proven(found: list[int | str]) -> None:
@@ -196,8 +206,8 @@ def test_the_sign_of_a_divisor_matters() -> None:
     breaks = [Constraint(-(d // columns) - 1), Constraint(d // columns - rows)]
     natural = [Constraint(rows), Constraint(columns)]
     for broken in breaks:
-        assert are_never_met([*line, *natural, broken], 1, 4, {})
-        assert not are_never_met([*line, broken], 1, 4, {})
+        assert are_never_met([*line, *natural, broken], 1, 4, {}, Budget())
+        assert not are_never_met([*line, broken], 1, 4, {}, Budget())
         assert any(
             all(c.is_met((x,), (0, m * n, m, n)) for c in (*line, broken))
             for m, n in product((-2, -3), repeat=2)
@@ -217,7 +227,7 @@ def test_what_is_never_met_has_no_point(
     opposite: Tree = ("-", ("-", 0, tree), gap)
     conditions = [(tree, False), (opposite, False), *others]
     constraints = [Constraint(build(one), is_equality) for one, is_equality in conditions]
-    if are_never_met(constraints, N_DIMS, N_SYMS, {}):
+    if are_never_met(constraints, N_DIMS, N_SYMS, {}, Budget()):
         for point in product(range(-2, 3), repeat=N_DIMS + N_SYMS):
             values = [
                 (value_of(one, point[:N_DIMS], point[N_DIMS:]), is_equality)
@@ -235,7 +245,7 @@ def test_quotient_and_remainder_make_what_was_divided(left: Tree, right: Tree) -
     for broken in (whole - dividend - 1, dividend - whole - 1):
         for sign in (1, -1):
             given = [Constraint(divisor * sign - 1), Constraint(broken)]
-            assert are_never_met(given, N_DIMS, N_SYMS, {}) or broken.depth > 3
+            assert are_never_met(given, N_DIMS, N_SYMS, {}, Budget()) or broken.depth > 3
 
 
 def test_maps_of_one_domain_are_compared() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilenest.dialects import REDUCTION_POLICIES
+from tilenest.dialects import REDUCTION_POLICIES, law_of
 from tilenest.errors import InternalError
 from tilenest.ir import (
     BOOL,
@@ -77,6 +77,7 @@ def fold_site(policy: str, dtype: Any = float32, merge: str = "add", **changes: 
         (AffineMap(1, 0, (Const(0), DimRef(0))),),
         (AffineMap(1, 0, ()),),
         "vector",
+        is_exact=law_of(merge, dtype).is_exact,
     )
     return replace(site, **changes)
 
@@ -174,6 +175,19 @@ def test_an_atom_rounds_as_the_program_does() -> None:
         assert isinstance(select(fold_site("unordered_tree", int32), target), Selection)
     moved = replace(contract(TRANSPOSE_LANES), arithmetic=Arithmetic("none", "wide"))
     refused(square_site(), moved.id, "rounding", replace(TARGET, atoms=Catalogue((moved,))))
+
+
+@pytest.mark.parametrize("semantic", [COMBINE + "sub", COMBINE + "saturating_add"])
+def test_whole_numbers_may_depend_on_the_order_and_on_the_rounding(semantic: str) -> None:
+    """A target may combine by what does not commute, or by what limits every step."""
+    site = replace(fold_site("fold_left", int32), semantic=semantic, is_exact=False)
+    for order, rounding, clause in (("halving", "each", "order"), ("source", "wide", "rounding")):
+        atom = replace(
+            contract(LANE_REDUCTIONS["add"]),
+            semantics=frozenset({semantic}),
+            arithmetic=Arithmetic(order, rounding),
+        )
+        refused(site, atom.id, clause, replace(TARGET, atoms=Catalogue((atom,))))
 
 
 def test_orders_and_roundings_that_nobody_knows_are_refused() -> None:

@@ -4,6 +4,7 @@ out."""
 import re
 import sys
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 import ml_dtypes
@@ -157,6 +158,18 @@ def test_scalars_and_none(argument: Any, spec: Any) -> None:
     passed = tensor_from(accepted, argument)
     assert passed == argument
     assert type(passed) in (bool, int, float, type(None))
+
+
+class Mode(IntEnum):
+    FAST = 3
+
+
+def test_members_of_an_enumeration_are_numbers() -> None:
+    accepted = accept("mode", Mode.FAST)
+    assert accepted.spec == ScalarSpec(None, "i")
+    assert tensor_from(accepted, Mode.FAST) == 3
+    with pytest.raises(TileError, match="does not fit 64 bits"):
+        accept("mode", type("Large", (int,), {})(2**63))
 
 
 TORCH_DTYPES = ["float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "bool"]
