@@ -6,6 +6,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
   && { echo $$python; break; }; done)
 BIN := .venv/bin
 STAMP := .venv/installed.stamp
+TEST := $(BIN)/python -m pytest -m "not slow" --durations=15
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all check bench clean
@@ -16,8 +17,14 @@ help: ## list the targets
 demo: $(STAMP) ## real images through tile kernels, then a table of the kernels
 	$(BIN)/python -m demo.run
 
+# Two processes side by side: one for the rooms, one for the compiler as a whole, which is shown last.
 test: $(STAMP) ## the tests that fit a coffee break, slowest listed
-	$(BIN)/python -m pytest -m "not slow" --durations=15
+	@mkdir -p build
+	@$(TEST) --ignore=tests/unit > build/test-whole.txt 2>&1 & whole=$$!; \
+	  trap 'kill $$whole' INT TERM; \
+	  $(TEST) tests/unit; rooms=$$?; \
+	  wait $$whole; status=$$?; cat build/test-whole.txt; \
+	  test $$rooms -eq 0 && test $$status -eq 0
 
 test-all: $(STAMP) ## every test
 	$(BIN)/python -m pytest --durations=25
