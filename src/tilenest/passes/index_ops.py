@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tilenest.analysis import BIT_FUNCTIONS
 from tilenest.dialects import Apply, Constant
-from tilenest.ir import INDEX, Builder, Type, Value
+from tilenest.ir import INDEX, Builder, OpResult, Type, Value
 from tilenest.layouts import Add, BitExpr, Const, FloorDiv, IndexExpr, Mod, Mul, Sym
 
 
@@ -41,14 +41,14 @@ def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> V
     )
 
 
-def index_number(builder: Builder, number: int) -> Value:
+def index_number(builder: Builder, number: int) -> OpResult:
     """A constant."""
     return builder.insert(Constant(value=number, result_types=[INDEX])).result
 
 
 def apply_scalar(
     builder: Builder, function: str, *arguments: Value, result_type: Type = INDEX
-) -> Value:
+) -> OpResult:
     """The value of a scalar function."""
     op = Apply(arguments=list(arguments), function=function, result_types=[result_type])
     return builder.insert(op).result

@@ -16,9 +16,7 @@ from collections.abc import Callable, Sequence
 from tilenest.dialects import (
     Access,
     Alloc,
-    Apply,
     Atomic,
-    Constant,
     Reindex,
     Serial,
     Yield,
@@ -39,6 +37,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap, Sym
 from tilenest.passes.compose import Composer
+from tilenest.passes.index_ops import apply_scalar, index_number
 from tilenest.passes.lift_checks import lift_checks
 from tilenest.passes.pieces import insert_pointwise, insert_store
 from tilenest.passes.view_chains import lower_element_update
@@ -57,8 +56,8 @@ def lift_atomic(op: Atomic, rewriter: Rewriter, lift_block: LiftBlock) -> None:
     builder = rewriter.builder_before(op)
     before = _buf_of_results(op, builder)
     block = Block([INDEX] * len(extents))
-    zero, one = (_number(builder, number) for number in (0, 1))
-    sizes = [_number(builder, extent) for extent in extents]
+    zero, one = (index_number(builder, number) for number in (0, 1))
+    sizes = [index_number(builder, extent) for extent in extents]
     each = len(extents)
     loop = Serial(
         lower=[zero] * each,
@@ -94,7 +93,9 @@ def _update_element(op: Atomic, before: Value | None, builder: Builder) -> None:
     dtype = element_dtype(op.value.type)
     update = Atomic(
         view=op.view,
-        origins=[_sum(builder, *pair) for pair in zip(op.origins, here, strict=True)],
+        origins=[
+            apply_scalar(builder, "add", *pair) for pair in zip(op.origins, here, strict=True)
+        ],
         value=_element(builder, op.value, op, here),
         expected=None if op.expected is None else _element(builder, op.expected, op, here),
         mask=None if op.mask is None else _element(builder, op.mask, op, here),
@@ -133,12 +134,3 @@ def _read_whole(op: Atomic, buf: Value, builder: Builder) -> Value:
     composer.location(op.location)
     element = composer.read(buf, Access(AffineMap.identity(composer.rank)))
     return insert_pointwise(builder, composer, element, op.result.type).result
-
-
-def _sum(builder: Builder, origin: Value, step: Value) -> Value:
-    op = Apply(function="add", arguments=[origin, step], result_types=[INDEX])
-    return builder.insert(op).result
-
-
-def _number(builder: Builder, number: int) -> Value:
-    return builder.insert(Constant(value=number, result_types=[INDEX])).result

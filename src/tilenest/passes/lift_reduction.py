@@ -20,8 +20,6 @@ from tilenest.analysis import (
 )
 from tilenest.dialects import (
     Access,
-    Apply,
-    Constant,
     Load,
     MapReducePost,
     Reduce,
@@ -31,10 +29,8 @@ from tilenest.dialects import (
     Yield,
 )
 from tilenest.ir import (
-    INDEX,
     Block,
     Builder,
-    OpResult,
     Region,
     Rewriter,
     TileType,
@@ -44,6 +40,7 @@ from tilenest.ir import (
 from tilenest.layouts import DimRef
 from tilenest.passes.fold_parts import drop_merges, folded_parts
 from tilenest.passes.fold_steps import FoldStep, counts_of, fold_step
+from tilenest.passes.index_ops import apply_scalar, index_number
 from tilenest.passes.lift_checks import hoist_checks
 from tilenest.passes.pieces import FoldedResult, insert_fold
 from tilenest.records import replace
@@ -204,7 +201,7 @@ def _make_loop(op: Reduce, rewriter: Rewriter) -> None:
         counts = [_count(builder, *bounds) for bounds in zip(lower, upper, step, strict=True)]
         for axis in range(op.rank):
             _count_down(op, axis, counts[axis], lower[axis], step[axis], rewriter)
-        zero, one = _number(builder, 0), _number(builder, 1)
+        zero, one = index_number(builder, 0), index_number(builder, 1)
         lower, upper, step = [zero] * op.rank, counts, [one] * op.rank
     loop = Serial(
         lower=lower,
@@ -219,9 +216,9 @@ def _make_loop(op: Reduce, rewriter: Rewriter) -> None:
 
 def _count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
     """max(0, ceil((upper - lower) / step)) at run time."""
-    span = _arithmetic(builder, "sub", lower, upper)
-    count = _arithmetic(builder, "neg", _arithmetic(builder, "floordiv", span, step))
-    return _arithmetic(builder, "maximum", count, _number(builder, 0))
+    span = apply_scalar(builder, "sub", lower, upper)
+    count = apply_scalar(builder, "neg", apply_scalar(builder, "floordiv", span, step))
+    return apply_scalar(builder, "maximum", count, index_number(builder, 0))
 
 
 def _count_down(
@@ -232,18 +229,9 @@ def _count_down(
     first = op.body.operations.first
     assert first is not None
     builder = rewriter.builder_before(first)
-    last = _arithmetic(builder, "sub", count, _number(builder, 1))
-    left = _arithmetic(builder, "sub", last, argument)
+    last = apply_scalar(builder, "sub", count, index_number(builder, 1))
+    left = apply_scalar(builder, "sub", last, argument)
     subtraction = left.owner
-    coordinate = _arithmetic(builder, "add", _arithmetic(builder, "mul", left, step), lower)
+    coordinate = apply_scalar(builder, "add", apply_scalar(builder, "mul", left, step), lower)
     rewriter.replace_all_uses(argument, coordinate)
     rewriter.set_operand(subtraction, 1, argument)
-
-
-def _arithmetic(builder: Builder, function: str, *arguments: Value) -> OpResult:
-    op = Apply(arguments=list(arguments), function=function, result_types=[INDEX])
-    return builder.insert(op).result
-
-
-def _number(builder: Builder, value: int) -> OpResult:
-    return builder.insert(Constant(value=value, result_types=[INDEX])).result

@@ -23,8 +23,6 @@ from tilenest.analysis import (
     range_of,
 )
 from tilenest.dialects import (
-    Apply,
-    Constant,
     If,
     Nest,
     Parallel,
@@ -51,7 +49,7 @@ from tilenest.ir import (
     clone_operation,
 )
 from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Mul, Sym
-from tilenest.passes.index_ops import emit_index
+from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
 from tilenest.records import record
 
 # More than any run gets through, and so few that sums and blocks of them fit an index.
@@ -268,7 +266,7 @@ class ChainBuilder:
         if states:
             attributes["initial"] = states
         block = _body(run, _states(old[-1]))
-        zero, one = self._constant(builder, 0), self._constant(builder, 1)
+        zero, one = index_number(builder, 0), index_number(builder, 1)
         nest = cls(
             lower=[zero] * len(run),
             upper=[self._count(builder, level.extent) for level in run],
@@ -289,8 +287,12 @@ class ChainBuilder:
             names = self.remap.active.symbols
             value = self._index(builder, expression, names)
             function = "eq" if constraint.is_equality else "ge"
-            condition = _applied(builder, function, value, self._constant(builder, 0))
-            whole = condition if whole is None else _applied(builder, "and", whole, condition)
+            condition = apply_scalar(
+                builder, function, value, index_number(builder, 0), result_type=BOOL
+            )
+            if whole is not None:
+                condition = apply_scalar(builder, "and", whole, condition, result_type=BOOL)
+            whole = condition
         if whole is None:
             return None
         blocks = Block(), Block()
@@ -353,9 +355,9 @@ class ChainBuilder:
         counter = self._index(builder, self.results[level].substitute(dims, symbols), self.names)
         lower, step = constant_of(bounds.lower), constant_of(bounds.step)
         if step != 1:
-            counter = _applied(builder, "mul", counter, self._hoist(bounds.step))
+            counter = apply_scalar(builder, "mul", counter, self._hoist(bounds.step))
         if lower != 0:
-            counter = _applied(builder, "add", counter, self._hoist(bounds.lower))
+            counter = apply_scalar(builder, "add", counter, self._hoist(bounds.lower))
         return counter
 
     def _index(self, builder: Builder, expression: IndexExpr, names: Sequence[str]) -> Value:
@@ -374,10 +376,7 @@ class ChainBuilder:
         return emit_index(builder, expression.substitute(dims, places), values)
 
     def _count(self, builder: Builder, extent: int | str) -> Value:
-        return self._constant(builder, extent) if isinstance(extent, int) else self._extent(extent)
-
-    def _constant(self, builder: Builder, value: int) -> Value:
-        return builder.insert(Constant(value=value, result_types=[INDEX])).result
+        return index_number(builder, extent) if isinstance(extent, int) else self._extent(extent)
 
     def _extent(self, name: str) -> Value:
         """The value of a name of an extent, in front of the outermost nest."""
@@ -398,10 +397,10 @@ class ChainBuilder:
         right = self._defined(expression.right, arguments)
         ends = [known[1] for known in map(range_of, (left, right)) if known is not None]
         if len(ends) < 2 or prod(ends) > _MOST_INSTANCES:
-            most = self._constant(self.before, _MOST_INSTANCES)
-            room = _applied(self.before, "floordiv", most, right)
-            left = _applied(self.before, "minimum", left, room)
-        return _applied(self.before, "mul", left, right)
+            most = index_number(self.before, _MOST_INSTANCES)
+            room = apply_scalar(self.before, "floordiv", most, right)
+            left = apply_scalar(self.before, "minimum", left, room)
+        return apply_scalar(self.before, "mul", left, right)
 
     def _trips(self, name: str) -> Value:
         """How many instances an axis has."""
@@ -415,15 +414,17 @@ class ChainBuilder:
         last, first = self._hoist(bounds.upper), self._hoist(bounds.lower)
         if step < 0:
             last, first = first, last
-        span = last if lower == 0 and step > 0 else _applied(self.before, "sub", last, first)
+        span = last if lower == 0 and step > 0 else apply_scalar(self.before, "sub", last, first)
         if abs(step) != 1:
-            more = self._constant(self.before, abs(step) - 1)
-            by = self._constant(self.before, abs(step))
-            span = _applied(self.before, "floordiv", _applied(self.before, "add", span, more), by)
+            more = index_number(self.before, abs(step) - 1)
+            by = index_number(self.before, abs(step))
+            span = apply_scalar(
+                self.before, "floordiv", apply_scalar(self.before, "add", span, more), by
+            )
         known = range_of(span)
         if known is not None and known[0] >= 0:
             return span
-        return _applied(self.before, "maximum", span, self._constant(self.before, 0))
+        return apply_scalar(self.before, "maximum", span, index_number(self.before, 0))
 
     def _hoist(self, value: Value) -> Value:
         """A steady value, available in front of the outermost nest."""
@@ -460,11 +461,3 @@ def _body(levels: Sequence[ExecLevel], states: Sequence[Value]) -> Block:
 
 def _states(nest: Nest) -> list[BlockArgument]:
     return nest.body.arguments[nest.rank :]
-
-
-def _applied(builder: Builder, function: str, left: Value, right: Value) -> Value:
-    is_bool = function in ("eq", "ge", "and")
-    op = Apply(
-        arguments=[left, right], function=function, result_types=[BOOL if is_bool else INDEX]
-    )
-    return builder.insert(op).result
