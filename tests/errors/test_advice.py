@@ -153,6 +153,30 @@ def test_a_dtype_in_quotes_is_named(x: Array, y: Placed) -> None:
 
 
 @tn.kernel
+def axis_of_no_axes(X: Any, Y: Any) -> None:
+    Y.at(X.extent(0), 0).store(0.0)  # wrong
+
+
+def test_the_element_of_an_array_without_axes_is_named(y: Placed) -> None:
+    number = np.zeros((), np.float32)
+    remedy = "load its one element, as X.at().load()"
+    refused(axis_of_no_axes, tn.RankError, "X.extent(0)", number, y, remedy=remedy)
+
+
+@tn.kernel
+def number_aside_from_integers(X: Any, Y: Any) -> None:
+    counts = X[(0, 0), (4, 16)].cast(tn.int32)
+    Y.at(0, 0).store(tn.reduce(counts, (0, 1), tn.fmax).cast(tn.float32))  # wrong
+
+
+def test_a_reducer_of_other_dtypes_is_named(x: Array, y: Placed) -> None:
+    found = refused(
+        number_aside_from_integers, tn.DTypeError, None, x, y, remedy="x.cast(tn.float32)"
+    )
+    assert found.message == "fmax does not take tilenest.int32"
+
+
+@tn.kernel
 def method_of_arrays(X: Any, Y: Any) -> None:
     Y.at(0, 0).store(X[(0, 0), (4, 16)].sum())  # wrong
 

@@ -151,6 +151,7 @@ from tilenest.analysis.storages import (
 from tilenest.analysis.structure import (
     CONTRACTS,
     ancestor_in,
+    captured_values,
     constant_of,
     enclosing,
     enclosing_nests,
@@ -245,6 +246,7 @@ __all__ = [
     "bytes_of",
     "call_circles",
     "callees_first",
+    "captured_values",
     "carried_storage",
     "chain_along",
     "chain_to",

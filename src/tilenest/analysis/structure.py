@@ -89,6 +89,13 @@ def is_defined_above(value: Value, op: Operation) -> bool:
     return True
 
 
+def captured_values(op: Operation) -> list[Value]:
+    """Values that the op's regions use, defined outside of it, in order of use."""
+    nested = (inner for region in op.regions for inner in region.walk())
+    used = (value for inner in nested for value in inner.operands)
+    return list(dict.fromkeys(value for value in used if is_defined_above(value, op)))
+
+
 def induction_of(value: Value) -> Induction[Value] | None:
     """The bounds of a loop's index; None for any other value."""
     owner = value.block.parent_op if isinstance(value, BlockArgument) else None

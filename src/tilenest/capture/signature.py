@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import SupportsIndex
 
-from tilenest.errors import ArgumentTypeError, RankError, ShapeError
+from tilenest.errors import RankError, ShapeError
 from tilenest.ir import LARGEST_EXTENT, DType, bool_, float64, int64
-from tilenest.language import host_int
+from tilenest.language import as_dtype, host_int
 from tilenest.records import record
 
 Extent = int | None | str
@@ -90,27 +90,26 @@ _WEAK_DTYPES = {"b": bool_, "i": int64, "f": float64}
 
 def spec(
     shape: Extent | SupportsIndex | Sequence[Extent],
-    dtype: DType,
+    dtype: object,
     strides: SupportsIndex | Sequence[int | None] | None = None,
 ) -> ArraySpec:
     """Describe an array for `kernel.capture`: None or a name is a run-time extent.
 
     `strides` are in elements, one per axis, None for one known at run time; without them the array
     is dense. Both are bare for one axis. ShapeError for what is no extent or stride, RankError when
-    their counts differ, ArgumentTypeError for what is no dtype.
+    their counts differ, DTypeError for what is no dtype.
     """
     extents = tuple(_extent(item) for item in _items(shape))
-    if not isinstance(dtype, DType):
-        raise ArgumentTypeError(f"{dtype!r} is not a dtype", remedy="use one such as tn.float32")
+    element = as_dtype(dtype)
     if strides is None:
-        return ArraySpec(dtype, extents)
+        return ArraySpec(element, extents)
     steps = tuple(_stride(item) for item in _items(strides))
     if len(steps) != len(extents):
         raise RankError(
             f"{len(steps)} strides are given for {len(extents)} extents",
             remedy="give one stride an axis, in elements",
         )
-    return ArraySpec(dtype, extents, steps)
+    return ArraySpec(element, extents, steps)
 
 
 def _items(given: object) -> Sequence[object]:

@@ -15,7 +15,7 @@ from tilenest.ir import INDEX, Block, Region, Value, index, int32, int64
 from tilenest.language.creation import iota
 from tilenest.language.dtypes import Number
 from tilenest.language.elementary import isnan, where
-from tilenest.language.elements import constant, dims_of, map_elements, required
+from tilenest.language.elements import check_domain, constant, dims_of, map_elements, required
 from tilenest.language.nests import ReductionPolicy
 from tilenest.language.positions import Position
 from tilenest.language.reducers import Reducer, fmax, fmin, maximum, minimum
@@ -101,6 +101,7 @@ def _seed(
                 "tn.reduce gets a function of its own without init=",
                 remedy="say what the result over nothing is, as init=0.0",
             )
+        check_domain(reducer.function, x.dtype)
         init = reducer.identity(x.dtype)
     value = required(session, operand_of(session, init), x.dtype, "init= of tn.reduce")
     if kept == dims_of(value):

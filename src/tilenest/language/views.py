@@ -364,9 +364,10 @@ class View(Staged, Opaque):
     def _axis(self, axis: int) -> int:
         place = host_int(axis)
         if place is None or not -self.rank <= place < self.rank:
+            axes = f"use an axis from 0 to {self.rank - 1}"
             raise RankError(
                 f"axis {axis!r} is asked of {self.name}, which has rank {self.rank}",
-                remedy=f"use an axis from 0 to {self.rank - 1}",
+                remedy=axes if self.rank else f"load its one element, as {self.name}.at().load()",
             )
         return place % self.rank
 

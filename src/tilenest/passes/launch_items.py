@@ -2,24 +2,16 @@
 
 In: the first and the last but one item, how many instances the nest has along each axis, how the
 number of an instance becomes an index, and what happens with the indices. Out: loops, through the
-emitter. Items go run by run of the last axis, so that none of them divides. Also the values that a
-launch has to hand to its body.
+emitter. Items go run by run of the last axis, so that none of them divides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tilenest.analysis import is_defined_above
-from tilenest.ir import Operation, Value
+from tilenest.ir import Value
 from tilenest.nests import Emitter, Index
 from tilenest.records import record
-
-
-def captured_values(op: Operation) -> list[Value]:
-    """Values used inside the op's regions or as its domain, defined outside, in order of use."""
-    used = (value for nested in op.walk() for value in nested.operands)
-    return list(dict.fromkeys(value for value in used if is_defined_above(value, op)))
 
 
 @record

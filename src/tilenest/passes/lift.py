@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import constant_of, is_defined_above
+from tilenest.analysis import captured_values, constant_of
 from tilenest.dialects import (
     Access,
     Atomic,
@@ -256,21 +256,9 @@ def _lift_map(op: Map, rewriter: Rewriter) -> MapReducePost:
     composer = _begin(op, iteration)
     arguments: list[Value] = [composer.index(DimRef(d)) for d in range(composer.rank)]
     arguments += [_operand_element(composer, op, iteration, i) for i in range(len(op.inputs))]
-    captured = _captured_scalars(op)
-    values = {value: composer.element(value, ()) for value in captured}
+    values = {value: composer.element(value, ()) for value in captured_values(op)}
     (element,) = composer.paste(op.body, arguments, values)
     return insert_pointwise(rewriter.builder_before(op), composer, element, op.result.type)
-
-
-def _captured_scalars(op: Operation) -> list[Value]:
-    """Values of outside that the op's regions use."""
-    nested = [inner for region in op.regions for inner in region.walk()]
-    return [
-        operand
-        for inner in nested
-        for operand in dict.fromkeys(inner.operands)
-        if is_defined_above(operand, op)
-    ]
 
 
 def _lift_reindex(op: Reindex, rewriter: Rewriter) -> MapReducePost:

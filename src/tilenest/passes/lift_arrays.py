@@ -16,13 +16,11 @@ from collections.abc import Sequence
 from tilenest.dialects import (
     Access,
     Alloc,
-    Apply,
     ArrayAssemble,
     ArrayGet,
     ArrayMake,
     ArraySet,
     CarryingNest,
-    Constant,
     If,
     Load,
     Partition,
@@ -30,7 +28,6 @@ from tilenest.dialects import (
 )
 from tilenest.errors import TileArrayError
 from tilenest.ir import (
-    INDEX,
     ArrayType,
     Block,
     BufType,
@@ -44,6 +41,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap, DimRef, IndexExpr, Sym
 from tilenest.passes.compose import Composer
+from tilenest.passes.index_ops import apply_scalar, index_number
 from tilenest.passes.pieces import insert_pointwise, insert_store
 
 # Borrowed arrays -------------------------------------------------------------------------------
@@ -84,10 +82,8 @@ def _read(op: ArrayGet, partition: Partition, builder: Builder) -> Operation:
 
 
 def _origin(base: Value, at: Value, extent: int, builder: Builder) -> Value:
-    size = builder.insert(Constant(value=extent, result_types=[INDEX])).result
-    step = Apply(function="mul", arguments=[at, size], result_types=[INDEX])
-    moved = [base, builder.insert(step).result]
-    return builder.insert(Apply(function="add", arguments=moved, result_types=[INDEX])).result
+    step = apply_scalar(builder, "mul", at, index_number(builder, extent))
+    return apply_scalar(builder, "add", base, step)
 
 
 # Filled arrays ---------------------------------------------------------------------------------

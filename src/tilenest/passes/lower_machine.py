@@ -14,6 +14,7 @@ from math import prod
 from tilenest.analysis import (
     ScratchLayout,
     WorkEstimates,
+    captured_values,
     constant_of,
     range_of,
     trip_counts,
@@ -62,7 +63,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import AffineMap, Interval
 from tilenest.nests import Address, Coordinates, Emitter, Index, MemoryAccess, NestBuilder, Place
-from tilenest.passes.launch_items import LaunchItems, captured_values
+from tilenest.passes.launch_items import LaunchItems
 from tilenest.records import record
 
 
@@ -364,7 +365,7 @@ class _FunctionLowering:
     # Launches ----------------------------------------------------------------------------------
 
     def _launch(self, op: Parallel) -> None:
-        captured = captured_values(op)
+        captured = list(dict.fromkeys([*op.operands, *captured_values(op)]))
         flat: list[Value] = []
         noalias: list[bool] = []
         for value in captured:

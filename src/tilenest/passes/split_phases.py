@@ -16,6 +16,7 @@ from typing import TypeGuard
 
 from tilenest.analysis import (
     ancestor_in,
+    captured_values,
     constant_of,
     effects_of,
     enclosing,
@@ -344,8 +345,7 @@ class _Arrival:
         """What a value that is computed again is computed from."""
         if value in self.values or not self._is_repeated(value):
             return []
-        owner = value.owner
-        return [v for op in owner.walk() for v in op.operands if is_defined_above(v, owner)]
+        return [*value.owner.operands, *captured_values(value.owner)]
 
     def _is_repeated(self, value: Value) -> TypeGuard[OpResult]:
         split = self.split

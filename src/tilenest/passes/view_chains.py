@@ -17,7 +17,6 @@ from typing import Protocol
 from tilenest.analysis import constant_of, is_inside
 from tilenest.dialects import (
     Access,
-    Apply,
     Atomic,
     Constant,
     Extent,
@@ -39,7 +38,7 @@ from tilenest.ir import (
 )
 from tilenest.layouts import IndexExpr, bounds
 from tilenest.passes.compose import Composer
-from tilenest.passes.index_ops import emit_index
+from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
 from tilenest.records import record
 
 
@@ -175,8 +174,7 @@ class _BetweenOperations:
         return emit_index(self._builder, expr, self._symbols)
 
     def apply(self, function: str, arguments: Sequence[Value], type_: Type) -> Value:
-        op = Apply(arguments=list(arguments), function=function, result_types=[type_])
-        return self._builder.insert(op).result
+        return apply_scalar(self._builder, function, *arguments, result_type=type_)
 
     def constant(self, value: bool | int | float, type_: Type) -> Value:
         return self._builder.insert(Constant(value=value, result_types=[type_])).result
@@ -261,7 +259,7 @@ def _extent(builder: Builder, view: Value, axis: int) -> Value:
     size = op.extent(axis)
     if isinstance(size, Value):
         return size
-    return builder.insert(Constant(value=size, result_types=[INDEX])).result
+    return index_number(builder, size)
 
 
 def _stride(builder: Builder, view: Value, axis: int) -> Value:
@@ -270,13 +268,12 @@ def _stride(builder: Builder, view: Value, axis: int) -> Value:
     if not chain:
         op = Stride(view=view, axis=axis, result_types=[INDEX])
         return builder.insert(op).result
-    emitter = _BetweenOperations(builder, ())
-    total = emitter.constant(0, INDEX)
+    total: Value = index_number(builder, 0)
     for below, result in enumerate(chain[0].map.results):
         step = result.coefficient(axis)
         assert step is not None, "a stride is asked of a view that moves unevenly"
         if step:
             stride = _stride(builder, chain[0].view, below)
-            part = emitter.apply("mul", [stride, emitter.constant(step, INDEX)], INDEX)
-            total = emitter.apply("add", [total, part], INDEX)
+            part = apply_scalar(builder, "mul", stride, index_number(builder, step))
+            total = apply_scalar(builder, "add", total, part)
     return total

@@ -14,6 +14,7 @@ from itertools import islice, product
 
 from tilenest.analysis import (
     UnorderedRead,
+    ancestor_in,
     enclosing_parallels,
     nearest_parallel,
     nested_equation,
@@ -150,16 +151,31 @@ def _unordered(
     """Its meetings with stores of other instances of the nests that share the memory."""
     shared = [nest for nest in enclosing_parallels(load[0]) if not nest.is_ancestor_of(op)]
     for nest, store in product(shared, stores):
-        if nest.is_ancestor_of(store[0]) and not _is_ordering(nest):
+        if nest.is_ancestor_of(store[0]) and not _are_ordered(nest, load[0], store[0]):
             found = unordered_read(load, store, nest)
             if found is not None:
                 yield nest, found
 
 
-def _is_ordering(nest: Parallel) -> bool:
-    """Whether its instances wait for each other."""
-    effects = (effect for op in nest.walk() for effect in op.effects())
-    return any(effect.kind is EffectKind.SYNCHRONIZE for effect in effects)
+def _are_ordered(nest: Parallel, first: Operation, second: Operation) -> bool:
+    """Whether the nest's instances may wait for each other between two operations. Where they wait
+    in a loop, that is believed."""
+    waits = [op for op in nest.walk() if _is_wait_of(nest, op)]
+    if any(op.parent is not nest.body for op in waits):
+        return True
+    here = list(nest.body.operations)
+    places = [here.index(op) for op in waits]
+    phases = []
+    for op in (first, second):
+        ancestor = ancestor_in(nest.body, op)
+        assert ancestor is not None, "the nest is around both"
+        phases.append(sum(place < here.index(ancestor) for place in places))
+    return phases[0] != phases[1]
+
+
+def _is_wait_of(nest: Parallel, op: Operation) -> bool:
+    waits = any(effect.kind is EffectKind.SYNCHRONIZE for effect in op.effects())
+    return waits and nearest_parallel(op) is nest
 
 
 MEMORY_CLASS_RULES = (

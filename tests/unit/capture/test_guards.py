@@ -21,7 +21,7 @@ from tilenest.capture import (
     spec,
 )
 from tilenest.dialects import Guard
-from tilenest.errors import ArgumentTypeError, RankError, ShapeError
+from tilenest.errors import ArgumentTypeError, DTypeError, RankError, ShapeError
 from tilenest.ir import ViewType, float32, float64, int64
 
 FACTOR: Any = 2.0
@@ -335,8 +335,9 @@ def test_specs_are_checked() -> None:
         spec((2.5,), float32)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(RankError):
         spec((2, 3), float32, strides=(1,))
-    with pytest.raises(ArgumentTypeError):
-        spec((2, 3), "f32")  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(DTypeError, match=r"such as tn\.float64"):
+        spec((2, 3), "float64")
+    assert spec((2, 3), np.float64) == spec((2, 3), np.dtype("f8")) == spec((2, 3), float64)
 
 
 def test_annotations_are_checked() -> None:

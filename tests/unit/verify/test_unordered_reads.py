@@ -304,11 +304,65 @@ def test_seeds_of_cells_that_the_output_drops_are_not_read(kept: int, is_refused
     assert bool(_faults(tn.parse(text[:start] + fold + text[end:]))) == is_refused
 
 
-def test_instances_that_wait_for_each_other_are_believed() -> None:
-    program = next(p for p in map(random_program, map(random.Random, SEEDS)) if found_in(p))
-    end = "  exec.yield\n  }\n  exec.yield\n  }\n  func.return"
-    wait = '  atom.call "wait"(touches = [#atom_effect<kind = "synchronize">])\n'
-    text = program.text()
-    assert end in text
-    assert _faults(tn.parse(text))
-    assert not _faults(tn.parse(text.replace(end, wait + end)))
+WAIT = '  atom.call "wait"(touches = [#atom_effect<kind = "synchronize">])\n'
+WAITING = """module "scheduled"
+
+func @main(%A: view<f32, [4], [1]>) {
+  %b = buf.alloc : buf<f32, 4>
+  %l = scalar.constant 0 : index
+  %u = scalar.constant 4 : index
+  %s = scalar.constant 1 : index
+  exec.parallel(lower = [%l], upper = [%u], step = [%s]) { |%i: index|
+$BEFORE
+  tensor.map_reduce_post(
+      inputs = [%A], outputs = [%b], symbols = [%i], extents = [1],
+      input_access = [#access<map = (d0)[s0] -> (d0)>],
+      output_access = [#access<map = (d0)[s0] -> (s0), bounds = "zero">],
+      specs = [#result_spec<dims = [0]>]
+  ) { |%p: index, %x: f32|
+    exec.yield(%x)
+  }
+$BETWEEN
+  exec.serial(lower = [%l], upper = [%u], step = [%s]) { |%k: index|
+    exec.parallel(lower = [%l], upper = [%u], step = [%s]) { |%j: index|
+      %own = buf.alloc : buf<f32, 4>
+      tensor.map_reduce_post(
+          inputs = [%b], outputs = [%own], symbols = [%i], extents = [4],
+          input_access = [#access<map = (d0)[s0] -> (3 - s0), bounds = "zero">],
+          output_access = [#access<map = (d0)[s0] -> (d0)>],
+          specs = [#result_spec<dims = [0]>]
+      ) { |%q: index, %y: f32|
+        exec.yield(%y)
+      }
+$BELOW
+      exec.yield
+    }
+$LOOP
+    exec.yield
+  }
+$BEHIND
+  exec.yield
+  }
+  func.return
+}
+"""
+"""Instances of %i store their own element, and read another's in a nest of four more."""
+
+
+@pytest.mark.parametrize(
+    ("place", "is_refused"),
+    [
+        (None, True),
+        ("BEFORE", True),
+        ("BETWEEN", False),
+        ("BELOW", True),
+        ("LOOP", False),
+        ("BEHIND", True),
+    ],
+)
+def test_waits_between_a_store_and_a_read_are_believed(place: str | None, is_refused: bool) -> None:
+    slots = {"BEFORE", "BETWEEN", "BELOW", "LOOP", "BEHIND"}
+    text = WAITING
+    for slot in slots:
+        text = text.replace(f"${slot}\n", WAIT if slot == place else "")
+    assert bool(_faults(tn.parse(text))) == is_refused
