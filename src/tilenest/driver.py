@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import FunctionType, ModuleType
 
@@ -45,6 +45,7 @@ from tilenest.errors import (
     SourceLocation,
     SourceUnavailableError,
     VerifyError,
+    shown,
 )
 from tilenest.ir import (
     MOST_CHARACTERS,
@@ -61,6 +62,8 @@ from tilenest.machine import Machine, Target, cpu_target, host_machine, read_cac
 from tilenest.records import record
 
 FORMS = ("candidate", "scheduled", "machine")
+Rearrange = Callable[[Module], object]
+"""What the user does to a program between the two steps, in place."""
 
 
 @record
@@ -149,11 +152,15 @@ def capture_kernel(
     configuration: Mapping[str, object],
     *,
     bounds: str = "zero",
+    rearrangements: Sequence[Rearrange] = (),
 ) -> Captured:
     """Run the function on staged arguments; the first of the two steps."""
     name = function.__name__
     found = capture(function, specs, configuration, name=name, bounds=bounds)
     check(found.module, "capture")
+    for rearrange in rearrangements:
+        rearrange(found.module)
+        check(found.module, "rearrange")
     parameters = function.__code__.co_varnames[: len(specs)]
     program = found.module.function(name)
     refuse_hazard(found, program, parameters)
@@ -235,7 +242,7 @@ def _read(file: str) -> str:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SourceUnavailableError(
-            f"{file!r} cannot be read: {reason}", "check the path"
+            f"{shown(file)} cannot be read: {reason}", "check the path"
         ) from error
 
 

@@ -5,6 +5,7 @@ is complete on its own: message, `file:line:column in function`, the source line
 the chain of inlined calls, and a `help:` line. Code that detects a mistake raises without a
 location; the nearest code that knows the place fills it with `with_location`, and the first one
 to do so wins. There is one class per cause, and where users expect a builtin, it is that as well.
+What a user passed stands in a message as `shown` has it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,17 @@ from typing import Self
 from tilenest.records import record
 
 _INDENT = "    "
+_MOST_SHOWN = 80
+
+
+def shown(value: object) -> str:
+    """Any object as a message shows it: never long, and never an error of its own."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - Python prints no endless number, and a class may fail at it
+        size = f" of {int.bit_length(value)} bits" if isinstance(value, int) else ""
+        return f"<{type(value).__name__}{size}>"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 @record

@@ -1,9 +1,10 @@
 """Objects that are no numbers and no containers: whatever would use them as such is refused.
 
 In: a class of what a program holds, and the error that says what to write instead. Out: the class
-with every operator, conversion and subscript of Python raising that error. An operator that is
-missing would end in a TypeError of Python's own, which knows neither the thing nor a remedy. What a
-class defines itself stays.
+with every operator, comparison, conversion and subscript of Python raising that error. An operator
+that is missing would end in a TypeError of Python's own, which knows neither the thing nor a
+remedy; comparisons for equality would be answered, and a program would take the answer. `is` and
+keys of dicts go by identity. What a class defines itself stays.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from tilenest.errors import MissingAttributeError, TileError
 
 _BINARY = "add sub mul truediv floordiv mod divmod pow matmul and or xor lshift rshift"
 _OTHERS = """
-    lt le gt ge neg pos abs invert round trunc floor ceil index int float complex
-    len iter getitem setitem delitem call array
+    eq ne lt le gt ge neg pos abs invert round trunc floor ceil index int float complex
+    len iter next reversed contains getitem setitem delitem call array enter exit
 """
 
 
@@ -25,6 +26,7 @@ class Opaque:
     """The base of such a class, which says what its misuse is."""
 
     __slots__ = ()
+    __hash__ = object.__hash__
 
     def _misuse(self) -> TileError:
         """The error of whoever computes with it."""

@@ -6,22 +6,35 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 import tilenest as tn
 from tests.unit.language.building import open_session, view_type, whole
-from tilenest import language
+from tilenest import errors, language
 
 Call = tuple[str, Callable[..., object], tuple[object, ...]]
 PYTHONS_OWN = re.compile(
-    r"positional argument|unexpected keyword|required keyword|multiple values|required argument"
+    r"positional argument|takes no arguments|unexpected keyword|required keyword|multiple values|"
+    r"required argument"
 )
 
 
 class Odd:
-    """Of no kind that anything takes."""
+    """Of no kind that anything takes, and without a text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text of this kind")
+
+
+class Endless:
+    """What can be gone through without an end; whoever goes far is caught before memory is full."""
+
+    def __iter__(self) -> Iterator[int]:
+        yield from repeat(1, 1 << 22)
+        raise RuntimeError("read without an end")
 
 
 def two(a: Any, b: Any) -> Any:
@@ -37,13 +50,14 @@ KINDS: tuple[Any, ...] = (
     float("nan"),
     True,
     2**70,
-    10**400,
+    10**5000,
     [],
     [1],
     (1, 2),
     {},
     b"x",
     Odd(),
+    Endless(),
     int,
     two,
     tn.float32,
@@ -97,7 +111,8 @@ def fault(
     """What is wrong with the way in which a call is refused; a TypeError of Python's own is right
     where a call does not fit the signature."""
     name, function, given = call
-    shown = f"{name}{given}{keywords or ''}"
+    named = [f"{key}={errors.shown(one)}" for key, one in (keywords or {}).items()]
+    shown = f"{name}({', '.join([*map(errors.shown, given), *named])})"
     try:
         function(*given, **(keywords or {}))
     except tn.TileError as error:

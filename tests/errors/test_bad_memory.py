@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -64,110 +63,6 @@ def test_loading_the_whole_when_a_part_is_stored(x: Array, y: Placed) -> None:
 
     remedy = "in all of the part that is loaded"
     refused(kernel, tn.UninitialisedMemoryError, "held.load()", x, y, remedy=remedy)
-
-
-BAD_PARTS: dict[str, Callable[[Any, Any], None]] = {}
-
-
-def bad_part(function: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
-    """Stores in a memory of 4 x 16 after which rows 1 and 2 may not be stored."""
-    BAD_PARTS[function.__name__.removeprefix("by_")] = function
-    return function
-
-
-@bad_part
-def by_rows_around_them(held: Any, X: Any) -> None:
-    held((0, 0), (2, 16)).store(X[(0, 0), (2, 16)])
-    held((3, 0), (1, 16)).store(X[(0, 0), (1, 16)])
-
-
-@bad_part
-def by_all_but_one_element(held: Any, _: Any) -> None:
-    held((0, 0), (4, 15)).store(0.0)
-    held((0, 15), (2, 1)).store(0.0)
-    held((3, 15), (1, 1)).store(0.0)
-
-
-@bad_part
-def by_a_branch(held: Any, X: Any) -> None:
-    if X.extent(0) > 2:
-        held((1, 0), (2, 16)).store(0.0)
-    else:
-        held((0, 0), (2, 16)).store(0.0)
-
-
-@bad_part
-def by_steps_that_leave_rows_out(held: Any, _: Any) -> None:
-    for i in tn.serial(2):
-        at: Any = i.index()
-        held((at * 2, 0), (1, 16)).store(0.0)
-
-
-@bad_part
-def by_a_loop_that_may_not_run(held: Any, X: Any) -> None:
-    for i in tn.serial(X.extent(0)):
-        held((i, 0), (1, 16)).store(0.0)
-
-
-@bad_part
-def by_steps_along_the_diagonal(held: Any, _: Any) -> None:
-    for i in tn.serial(4):
-        held((i, i), (1, 4)).store(0.0)
-
-
-@bad_part
-def by_rows_of_unknown_places(held: Any, X: Any) -> None:
-    held((X.extent(0) - 3, 0), (2, 16)).store(0.0)
-
-
-@bad_part
-def by_a_quotient_of_steps(held: Any, _: Any) -> None:
-    for i in tn.serial(4):
-        at: Any = i.index()
-        held((at // 4 + 1, 0), (1, 16)).store(0.0)
-
-
-@pytest.mark.parametrize("name", BAD_PARTS)
-def test_loading_a_part_that_may_not_be_stored(name: str, x: Array, y: Placed) -> None:
-    way = BAD_PARTS[name]
-
-    @tn.kernel
-    def kernel(X: Any, Y: Any) -> None:
-        held = tn.memory(tn.float32, (4, 16))
-        way(held, X)
-        Y((0, 0), (2, 16)).store(held((1, 0), (2, 16)).load())  # wrong
-
-    caret = "held((1, 0), (2, 16)).load()"
-    refused(kernel, tn.UninitialisedMemoryError, caret, x, y, remedy="on every way to the load")
-
-
-@pytest.mark.parametrize(("start", "by"), [(0, 1), (1, 1), (3, -1), (2, -1)])
-def test_a_step_that_reads_what_it_stores_later(start: int, by: int, x: Array, y: Placed) -> None:
-    @tn.kernel
-    def kernel(X: Any, Y: Any) -> None:
-        held = tn.memory(tn.float32, (4, 16))
-        for i in tn.serial(X.extent(0)):
-            own: Any = i.index()
-            at = own * by + start
-            first = 0 if by > 0 else 3
-            Y((0, 0), (1, 16)).store(held((at, 0), (1, 16)).load())  # wrong
-            held((own * by + first, 0), (1, 16)).store(X[(i, 0), (1, 16)])
-
-    caret = "held((at, 0), (1, 16)).load()"
-    refused(kernel, tn.UninitialisedMemoryError, caret, x, y, remedy="store in it first")
-
-
-def test_places_that_may_leave_64_bits(x: Array, y: Placed) -> None:
-    @tn.kernel
-    def kernel(X: Any, Y: Any) -> None:
-        held = tn.memory(tn.float32, (4, 16))
-        for i in tn.serial(tn.maximum(X.extent(0), 1) * X.extent(1)):
-            at: Any = i.index()
-            held((at * 2, 0), (2, 16)).store(X[(0, 0), (2, 16)])
-        Y((0, 0), (2, 16)).store(held((0, 0), (2, 16)).load())  # wrong
-
-    caret = "held((0, 0), (2, 16)).load()"
-    refused(kernel, tn.UninitialisedMemoryError, caret, x, y, remedy="limit the numbers")
 
 
 def test_a_part_of_another_rank(x: Array, y: Placed) -> None:

@@ -120,6 +120,44 @@ def digits_of_a_memory(X: Any, Y: Any) -> None:
     Y.at(0, 0).store(float(format(m, ".2f")))  # wrong
 
 
+@tn.kernel
+def view_compared(X: Any, Y: Any) -> None:
+    if X == 0:  # wrong
+        Y.at(0, 0).store(1)
+    else:
+        Y.at(0, 0).store(X.at(0, 0).load())
+
+
+@tn.kernel
+def memory_compared(X: Any, Y: Any) -> None:
+    m: Any = tn.memory(X.dtype, (4,))
+    Y.at(0, 0).store(2 if m != 0 else 5)  # wrong
+
+
+@tn.kernel
+def view_in_a_tuple(X: Any, Y: Any) -> None:
+    Y.at(0, 0).store(1 if X in (0, Y) else 2)  # wrong
+
+
+@tn.kernel
+def handle_compared(X: Any, Y: Any) -> None:
+    for block in tn.parallel(4):
+        index: Any = block
+        if index == 0:  # wrong
+            Y.at(0, 0).store(X.at(0, 0).load())
+
+
+@tn.kernel
+def item_in_a_nest(X: Any, Y: Any) -> None:
+    x = X.at(0, 0).load()
+    Y.at(0, 0).store(x if 3 in tn.parallel(4) else 2)  # type: ignore[operator]  # wrong
+
+
+@tn.kernel
+def next_of_a_view(X: Any, Y: Any) -> None:
+    Y.at(0, 0).store(next(X))  # wrong
+
+
 USES = {
     extent_by_name: (tn.RankError, 'X.shape["x"]', "count its axes"),
     range_of_floats: (tn.DTypeError, "range(0, 4, 0.5)", "use ints"),
@@ -138,6 +176,12 @@ USES = {
     floor_of_a_view: (tn.CaptureError, "math.floor(X)", "load a tile"),
     digits_of_a_view: (tn.CaptureError, 'format(X, ".2f")', "load a tile"),
     digits_of_a_memory: (tn.CaptureError, 'format(m, ".2f")', "memory.load()"),
+    view_compared: (tn.CaptureError, "X == 0", "`X is None`"),
+    memory_compared: (tn.CaptureError, "m != 0", "memory.load()"),
+    view_in_a_tuple: (tn.CaptureError, "X in (0, Y)", "load a tile"),
+    handle_compared: (tn.CaptureError, "index == 0", "handle.index()"),
+    item_in_a_nest: (tn.CaptureError, "3 in tn.parallel(4)", "loop over it"),
+    next_of_a_view: (tn.CaptureError, "next(X)", "load a tile"),
 }
 
 
@@ -145,6 +189,19 @@ USES = {
 def test_a_use_that_has_no_meaning(kernel: tn.Kernel, x: Array, y: Placed) -> None:
     error, caret, remedy = USES[kernel]
     refused(kernel, error, caret, x, y, remedy=remedy)
+
+
+@tn.kernel
+def told_apart(X: Any, Y: Any) -> None:
+    m = tn.memory(X.dtype, (4,))
+    places = {X: 1, Y: 2, m: 4}
+    is_known = X is not None and X is not Y and m is not X
+    Y.at(0, 0).store(places[X] + places[Y] + places[m] if is_known else 0)
+
+
+def test_identity_is_what_tells_objects_apart(x: Array, y: Placed) -> None:
+    told_apart(x, y.array)
+    assert y.array[0, 0] == 7
 
 
 @tn.kernel
@@ -183,3 +240,28 @@ def test_what_is_not_there_is_an_attribute_error() -> None:
         f"{axis:>5}"
     with pytest.raises(AttributeError, match="a Dim has no attribute 'size'"):
         axis.size  # noqa: B018 - what is refused
+
+
+@pytest.mark.parametrize("name", ["View", "ConstView", "Tile", "Scalar", "Memory"])
+def test_what_a_kernel_holds_is_not_made_by_its_class(name: str) -> None:
+    kind: Any = getattr(tn, name)
+    for count in (2, 4):
+        with pytest.raises((tn.CaptureError, TypeError)) as caught:
+            kind(*range(count))
+        found = caught.value
+        assert isinstance(found, tn.CaptureError) or "argument" in str(found)
+
+
+def nothing() -> None:
+    pass
+
+
+def test_a_kernel_is_made_of_a_function() -> None:
+    kind: Any = tn.Kernel
+    for wrong in (3, "a", None, len, tn.Kernel):
+        with pytest.raises(tn.CaptureError, match="not a function"):
+            kind(wrong)
+    with pytest.raises(tn.CaptureError, match="bounds"):
+        kind(nothing, bounds=3)
+    with pytest.raises(tn.ArgumentTypeError, match=r"tn\.Compiled is called"):
+        tn.Compiled(1, 2, "cpu")  # type: ignore[arg-type]  # what is refused

@@ -65,6 +65,7 @@ def special(name: str, things: Mapping[str, Any]) -> Arguments:
         ("view.__getitem__", {"key": ((0, 0), (3, 4))}),
         ("tile.__getitem__", {"key": ((0, 0), (2, 2))}),
         ("memory.__call__", {"origin": 0, "shape": 2}),
+        ("memory.__getitem__", {"key": (0, 2)}),
     ]
     if name.startswith("counts."):
         tables.append((name, {"value": 1, "expected": 1, "other": 2}))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from enum import Enum
 from itertools import product
 from typing import Any
 
@@ -42,8 +41,14 @@ def public_functions() -> dict[str, Callable[..., object]]:
     return {
         name: item
         for name, item in named.items()
-        if callable(item) and name not in KEPT and not isinstance(item, type | Enum)
+        if callable(item) and name not in KEPT and not isinstance(item, type)
     }
+
+
+def public_classes() -> list[type]:
+    found = [getattr(tn, name) for name in tn.__all__ if name not in KEPT]
+    kinds = [item for item in found if isinstance(item, type)]
+    return [kind for kind in kinds if not issubclass(kind, BaseException)]
 
 
 def arguments(first: Sequence[object]) -> Iterator[tuple[object, ...]]:
@@ -57,6 +62,11 @@ def arguments(first: Sequence[object]) -> Iterator[tuple[object, ...]]:
 def test_outside_of_a_kernel(name: str) -> None:
     function = public_functions()[name]
     assert faults((name, function, given) for given in arguments(())) == []
+
+
+@pytest.mark.parametrize("kind", public_classes())
+def test_classes(kind: type) -> None:
+    assert faults((kind.__name__, kind, given) for given in arguments(())) == []
 
 
 @pytest.mark.parametrize("name", public_functions())

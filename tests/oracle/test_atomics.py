@@ -6,7 +6,7 @@ extremes of many instances by NumPy, on one thread and on several.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import ml_dtypes
@@ -94,6 +94,40 @@ def test_every_function_as_the_interpreter_has_it(name: str) -> None:
         is_nan = wanted != wanted
         np.testing.assert_array_equal(is_nan, found != found)
         assert np.where(is_nan, 0, wanted).tobytes() == np.where(is_nan, 0, found).tobytes()
+
+
+BOOL_UPDATES: dict[str, Callable[[bool, bool], bool]] = {
+    "exchange": lambda _, value: value,
+    "and": lambda old, value: old and value,
+    "or": lambda old, value: old or value,
+    "xor": lambda old, value: old != value,
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+@pytest.mark.parametrize("function", [*BOOL_UPDATES, "compare_exchange"])
+def test_every_byte_but_0_is_true(function: str, target: str) -> None:
+    """An array of bools that is a view of bytes may hold any of them."""
+
+    @tn.kernel
+    def kernel(X: Any, V: Any, E: Any, Old: Any) -> None:
+        n = tn.axis("n", 16)
+        given = (V[0, n],) if function != "compare_exchange" else (E[0, n], V[0, n])
+        Old(0, n).store(getattr(X(0, n), f"atomic_{function}")(*given))
+
+    held = np.array([0, 1, 2, 3, 4, 127, 128, 255], np.uint8).repeat(4)[:32].reshape(2, 16)
+    for row in held:
+        x, old = row.copy().view(np.bool_), np.zeros(16, np.bool_)
+        v, e = np.resize([False, True], 16), np.resize([False, False, True, True], 16)
+        kernel.compile(x, v, e, old, target=target)(x, v, e, old)
+        before = [byte != 0 for byte in row.tolist()]
+        numbers = zip(before, v.tolist(), e.tolist(), strict=True)
+        if function == "compare_exchange":
+            wanted = [value if was == known else was for was, value, known in numbers]
+        else:
+            wanted = [BOOL_UPDATES[function](was, value) for was, value, _ in numbers]
+        assert [byte != 0 for byte in x.view(np.uint8).tolist()] == wanted
+        assert old.view(np.uint8).tolist() == [int(was) for was in before]
 
 
 def test_updates_in_branches_reductions_and_views() -> None:

@@ -7,6 +7,7 @@ coordinate. The judge evaluates the formula with Python's integers.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 
 import tilenest as tn
 from tests.oracle.arrays import Array
+from tilenest.ir import LARGEST_EXTENT
 
 Formula = Callable[[Any, Any, Any], Any]
 LOW, HIGH = -(2**63), 2**63 - 1
@@ -120,6 +122,36 @@ def test_far_symbols_move_no_coordinate(name: str) -> None:
     check(FORMULAS[name], (viewed, sliced, reindexed), name)
 
 
+@tn.kernel
+def opened(A: Any, Y: Any, n: Any, m: Any, size: Any, *, formula: Formula) -> None:
+    x = tn.axis("x", 4)
+    view = A.remap(tn.index_map((size,), (16,), lambda i: formula(i, n, m)))
+    for b in tn.parallel(4):
+        Y(b.index() * 4, x).store(view(b.index() * 4, x).load(other=0.0))
+
+
+REFUSED = {"product", "remainder of a product", "larger steps of the coordinate"}
+"""What leaves 64 bits at some coordinate below 2**48."""
+
+
+@pytest.mark.parametrize("target", ["interpret", "cpu"])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_far_symbols_move_no_coordinate_of_an_open_extent(name: str, target: str) -> None:
+    formula, source = FORMULAS[name], np.arange(16, dtype=np.float32) + 1
+    arguments = source, np.zeros(16, np.float32), 0, 0, 0
+    if target == "cpu" and name in REFUSED:
+        with pytest.raises(tn.TargetError, match="may leave 64 bits"):
+            opened.compile(*arguments, target=target, formula=formula)
+        return
+    compiled = opened.compile(*arguments, target=target, formula=formula)
+    for (n, m), size in itertools.product(PAIRS, (0, 1, 13, 16, LARGEST_EXTENT)):
+        found = np.full(16, np.nan, np.float32)
+        compiled(source, found, n, m, size)
+        wanted = expected(formula, n, m, source, 0)
+        wanted[size:] = 0.0
+        np.testing.assert_array_equal(found, wanted, err_msg=f"{name} {n} {m} {size}")
+
+
 ON_THE_LEFT: dict[str, Formula] = {
     "add": lambda i, n, _: n + i,
     "sub": lambda i, n, _: n - i,
@@ -185,16 +217,19 @@ def test_what_cannot_be_kept_in_64_bits_is_refused(name: str) -> None:
     assert caught.value.location is not None
 
 
-@pytest.mark.parametrize("step", [2**47, 2**57])
-def test_a_symbol_as_large_as_the_steps_of_a_coordinate(step: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [2**47, 2**50, 2**57])
+@pytest.mark.parametrize("added", ["- n", "- n + m"])
+def test_symbols_as_large_as_the_steps_of_a_coordinate(
+    step: int, added: str, tmp_path: Path
+) -> None:
     """Either is right: to compute it, or to refuse it."""
-    formula = load(f"i * {step} - n", tmp_path / f"formula_{step}.py")
+    formula = load(f"i * {step} {added}", tmp_path / f"formula_{step}_{len(added)}.py")
     source = np.arange(16, dtype=np.float32) + 1
     for kernel in (viewed, reindexed):
-        for n in (3 * step, 3 * step - 1, 0):
-            wanted = expected(formula, n, 0, source, 0)
+        for n, m in ((3 * step, 0), (3 * step - 1, 1), (3 * step - 1, 0), (0, 0)):
+            wanted = expected(formula, n, m, source, 0)
             try:
-                found = outcome(kernel, formula, (n, 0), "cpu")
+                found = outcome(kernel, formula, (n, m), "cpu")
             except tn.TargetError:
                 continue
             np.testing.assert_array_equal(found, wanted)

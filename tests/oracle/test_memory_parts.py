@@ -111,6 +111,18 @@ def test_a_part_at_a_number_of_the_call(layout: str, at: int) -> None:
     np.testing.assert_array_equal(run(kernel, [a], (2, 2), at), expected)
 
 
+@pytest.mark.parametrize("at", [8, 9, 2**62, 2**63 - 1, -4, -(2**63)])
+def test_a_part_that_is_known_to_lie_outside(at: int) -> None:
+    @tn.kernel
+    def kernel(A: Any, B: Any) -> None:
+        held = tn.memory(tn.float32, (8,))
+        held((0,), (2,)).store(A[0, 2])
+        held((at,), (4,)).store(1.0)
+        B(0, 4).store(held((at,), (4,)).load())
+
+    np.testing.assert_array_equal(run(kernel, [whole((2,), np.float32)], (4,)), np.zeros(4))
+
+
 def test_what_lies_outside_is_0_whatever_is_stored() -> None:
     @tn.kernel
     def kernel(A: Any, B: Any) -> None:
@@ -121,6 +133,26 @@ def test_what_lies_outside_is_0_whatever_is_stored() -> None:
 
     a = whole((5,), np.float32)
     np.testing.assert_array_equal(run(kernel, [a], (5,)), [a[0], 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "at"), [(4, 5, 0), (8, 9, 2), (4, 9, 1), (0, 12, -1), (9, 0, 3)]
+)
+def test_boxes_that_hold_a_part_together(n: int, k: int, at: int) -> None:
+    """Which of two ends comes last is not known, so that they do not become one."""
+
+    @tn.kernel
+    def kernel(A: Any, B: Any, n: Any, k: Any, at: Any) -> None:
+        held = tn.memory(tn.float32, (9,))
+        for i in tn.serial(tn.minimum(tn.maximum(n, 4), 8)):
+            held((number(i),), (1,)).store(A[number(i), 1])
+        for i in tn.serial(range(3, tn.minimum(tn.maximum(k, 5), 9))):
+            held((number(i),), (1,)).store(A[number(i), 1])
+        B(0, 3).store(held((tn.minimum(tn.maximum(at, 0), 2),), (3,)).load())
+
+    a = whole((9,), np.float32)
+    start = min(max(at, 0), 2)
+    np.testing.assert_array_equal(run(kernel, [a], (3,), n, k, at), a[start : start + 3])
 
 
 # Branches, loops and stages ----------------------------------------------------------------------
@@ -149,6 +181,23 @@ def test_branches_store_what_both_do() -> None:
     expected[:2, 2:6] *= 3
     expected[:, 6:] = 5
     np.testing.assert_array_equal(run(kernel, [a], a.shape), expected)
+
+
+@pytest.mark.parametrize("n", [-1, 4, 6, 9])
+def test_branches_store_what_is_below_a_number_of_one_of_them(n: int) -> None:
+    @tn.kernel
+    def kernel(A: Any, B: Any, n: Any) -> None:
+        held = tn.memory(tn.float32, (8,))
+        if n > 0:
+            for i in tn.serial(tn.minimum(tn.maximum(n, 4), 8)):
+                held((number(i),), (1,)).store(A[number(i), 1])
+        else:
+            held.store(A[0, 8] * 2.0)
+        B(0, 4).store(held((0,), (4,)).load())
+
+    a = whole((8,), np.float32)
+    expected = a[:4] if n > 0 else a[:4] * 2
+    np.testing.assert_array_equal(run(kernel, [a], (4,), n), expected)
 
 
 FILLS: dict[str, Callable[[Any, Any], None]] = {}

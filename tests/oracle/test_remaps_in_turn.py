@@ -11,7 +11,7 @@ the same bits: no remap here regroups a sum.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,11 @@ import pytest
 from tests.oracle.compare import tn
 from tilenest.analysis import ExecChain, chain_along, chain_to, remaps_of
 from tilenest.dialects import Nest
-from tilenest.driver import Captured
 from tilenest.errors import TileError
 from tilenest.execution import identity
 from tilenest.ir import Module, Rewriter, print_module
 from tilenest.passes import Remapping
-from tilenest.records import record, replace
-from tilenest.runtime import Dispatcher, KernelSource
+from tilenest.records import record
 from tilenest.verify import verify_module
 
 SHAPE = (6, 16)
@@ -195,20 +193,6 @@ def forget(module: Module) -> None:
             Rewriter().set_function_attribute(function, "remaps", ())
 
 
-class Rearranged(KernelSource):
-    """A kernel that is rearranged between capture and compilation."""
-
-    def __init__(self, kernel: Any, turns: Turns) -> None:
-        super().__init__(kernel, ("A", "C"), {}, "zero")
-        self.turns = turns
-
-    def capture(self, specs: Sequence[Any]) -> Captured:
-        captured = super().capture(specs)
-        for plan in self.turns.plans(captured.module):
-            is_applied(plan)
-        return replace(captured, text=print_module(captured.module))
-
-
 def check(kernel: Any, turns: Turns) -> None:
     extents = (None, None) if kernel is counted else SHAPE
     spec = tn.spec(extents, tn.float32)
@@ -223,7 +207,9 @@ def check(kernel: Any, turns: Turns) -> None:
         np.testing.assert_array_equal(interpreted(module, shuffle), expected, err_msg=str(done))
     verify_module(tn.parse(print_module(module)))
     target = np.full(SHAPE, 77, np.float32)
-    Dispatcher(Rearranged(kernel, turns)).call((SOURCE, target))
+    tn.kernel(kernel).rearranged(
+        lambda captured: [is_applied(plan) for plan in turns.plans(captured)]
+    )(SOURCE, target)
     np.testing.assert_array_equal(target, expected, err_msg=str(done))
 
 

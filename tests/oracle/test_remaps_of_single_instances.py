@@ -12,7 +12,7 @@ bits as the interpreter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -22,11 +22,9 @@ import pytest
 from tests.oracle.arrays import Array
 from tests.oracle.compare import tn
 from tests.unit.ir.photograph import of_region
-from tilenest.driver import Captured
 from tilenest.ir import Module, print_module
 from tilenest.passes import Remapping, remap
-from tilenest.records import record, replace
-from tilenest.runtime import Dispatcher, KernelSource
+from tilenest.records import record
 from tilenest.verify import verify_module
 
 EXTENTS = (1, 2, 5)
@@ -224,19 +222,6 @@ def test_steps_inside_of_any_nest_are_applied(case: Case) -> None:
     check_sure(case)
 
 
-class Rearranged(KernelSource):
-    """A kernel that is rearranged between capture and compilation."""
-
-    def __init__(self, case: Case, step: Step) -> None:
-        super().__init__(case.kernel, ("A", "B", "C"), {}, "zero")
-        self.case, self.step = case, step
-
-    def capture(self, specs: Sequence[Any]) -> Captured:
-        captured = super().capture(specs)
-        self.step(remap(captured.module, self.case.leaf)).apply()
-        return replace(captured, text=print_module(captured.module))
-
-
 @pytest.mark.parametrize("case", [PRODUCTS[0], PRODUCTS[1], CHAINS[0], PIPELINES[0]], ids=str)
 def test_compiled_code_agrees(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     # What was compiled before is compiled again.
@@ -244,7 +229,10 @@ def test_compiled_code_agrees(case: Case, monkeypatch: pytest.MonkeyPatch) -> No
     for step in (lambda plan: plan, SURE[case.kernel][1], SURE[case.kernel][-1]):
         expected = case.interpreted(case.captured())
         arrays = case.arrays()
-        Dispatcher(Rearranged(case, step)).call(arrays)
+        kernel = tn.kernel(case.kernel).rearranged(
+            lambda captured, step=step: step(remap(captured, case.leaf)).apply()
+        )
+        kernel(*arrays)
         np.testing.assert_array_equal(arrays[-1], expected)
 
 

@@ -9,7 +9,7 @@ interpreter runs instances in another order too; compiled code is called with al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,10 @@ import pytest
 
 from tests.oracle.compare import tn
 from tilenest.analysis import remaps_of
-from tilenest.driver import Captured
 from tilenest.execution import ExecLevel
 from tilenest.ir import Module, print_module
 from tilenest.passes import Remapping
-from tilenest.records import record, replace
-from tilenest.runtime import Dispatcher, KernelSource
+from tilenest.records import record
 from tilenest.verify import verify_module
 
 Array = np.ndarray[Any, Any]
@@ -122,19 +120,6 @@ CASES = {
 }
 
 
-class Rearranged(KernelSource):
-    """A kernel that is rearranged between capture and compilation."""
-
-    def __init__(self, case: Case) -> None:
-        super().__init__(case.kernel, ("A", "C"), {}, "zero")
-        self.case = case
-
-    def capture(self, specs: Sequence[Any]) -> Captured:
-        captured = super().capture(specs)
-        self.case.steps(tn.remap(captured.module)).apply()
-        return replace(captured, text=print_module(captured.module))
-
-
 def remapped(case: Case) -> Module:
     spec = tn.spec((None,) * len(case.shapes[0]), tn.int32)
     module: Module = tn.kernel(case.kernel).capture(spec, spec)
@@ -153,7 +138,9 @@ def test_fused_levels_give_the_same_bits(name: str, monkeypatch: pytest.MonkeyPa
     verify_module(tn.parse(print_module(module)))
     (function,) = module.functions
     assert len(remaps_of(function)) == 1
-    compiled = Dispatcher(Rearranged(case))
+    compiled = tn.kernel(case.kernel).rearranged(
+        lambda captured: case.steps(tn.remap(captured)).apply()
+    )
     random = np.random.default_rng(7)
     for shape in case.shapes:
         source = random.integers(-9, 9, shape).astype(np.int32)
@@ -161,7 +148,7 @@ def test_fused_levels_give_the_same_bits(name: str, monkeypatch: pytest.MonkeyPa
         for run in (
             lambda *given: tn.interpret(module, [*given]),
             lambda *given: tn.interpret(module, [*given], shuffle=3),
-            lambda *given: compiled.call(given),
+            compiled,
         ):
             whole = np.full((shape[0] + 2, *shape[1:]), 7, np.int32)
             run(source, whole[1:-1])

@@ -63,7 +63,7 @@ from tilenest.analysis.guards import (
     find_call,
     guard_counterexample,
 )
-from tilenest.analysis.index_ranges import formula_of, range_of, ranges_of
+from tilenest.analysis.index_ranges import ANY_INDEX, formula_of, range_of, ranges_of
 from tilenest.analysis.index_values import BIT_FUNCTIONS, Facts, access_formulas
 from tilenest.analysis.lane_atoms import atom_sites
 from tilenest.analysis.layout_facts import (
@@ -108,9 +108,11 @@ from tilenest.analysis.reductions import (
     Regrouping,
     StateAnswer,
     lacking_merges,
+    law_within,
     proven_laws,
 )
-from tilenest.analysis.remembered_remaps import RemapProblem, remap_problem
+from tilenest.analysis.remapped_bodies import RemapProblem
+from tilenest.analysis.remembered_remaps import remap_problem
 from tilenest.analysis.resource_pressure import (
     ALONE_NS,
     CHUNK_NS,
@@ -170,6 +172,7 @@ from tilenest.analysis.work_estimates import WorkEstimates
 
 __all__ = [
     "ALONE_NS",
+    "ANY_INDEX",
     "ASYNC_COPIES",
     "BIT_FUNCTIONS",
     "CHUNK_NS",
@@ -284,6 +287,7 @@ __all__ = [
     "kept_boundaries",
     "lacking_merges",
     "late_waits",
+    "law_within",
     "layout_problem",
     "lie_alike",
     "live_length",

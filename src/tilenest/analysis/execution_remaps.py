@@ -35,6 +35,7 @@ from tilenest.execution import (
     ExecRemap,
     ExecStructure,
     Observer,
+    ObserverKind,
     PrefixCut,
     Reanchor,
     RemapProof,
@@ -45,13 +46,69 @@ from tilenest.layouts import AffineMap, Constraint, Expressions, IndexExpr, Inde
 from tilenest.records import record
 
 _MOST_JUDGED = 256
-SHARED_EFFECTS = frozenset(
+_SHARED_EFFECTS = frozenset(
     {EffectKind.WRITE, EffectKind.ATOMIC, EffectKind.SYNCHRONIZE, EffectKind.CALL}
 )
 """What others than the instance see, where memory is not its own."""
+_CALLER = "what the caller sees"
 
 
 # Who looks -------------------------------------------------------------------------------------
+
+
+@record
+class Look:
+    """Somebody who looks at the levels above a depth, which counts all levels around."""
+
+    kind: ObserverKind
+    depth: int
+    name: str
+
+
+def looks_of(op: Operation) -> Iterator[Look]:
+    """Who looks at the levels around an operation because of what it does: the owners of memory
+    that it makes, or that others see, the group that waits at it, and where it says that it
+    runs. That it stands in a nest is not said here."""
+    for effect in op.effects():
+        if effect.kind is EffectKind.ALLOCATE:
+            yield Look("owner", _owner_depth(op), _memory_name(effect.resource))
+        elif effect.kind in _SHARED_EFFECTS:
+            holder = _holder_of(effect.resource)
+            depth = 0 if holder is None else _owner_depth(holder)
+            yield Look("owner", depth, _memory_name(effect.resource) if depth else _CALLER)
+    if isinstance(op, Synchronize):
+        nest = nearest_parallel(op)
+        if nest is not None:
+            yield Look("convergence", _levels_around(nest), "who waits")
+    yield from stated_looks(op)
+
+
+def stated_looks(op: Operation) -> Iterator[Look]:
+    """An operation that says where it runs, and how deep it is spread."""
+    stated = op.attributes.get("place")
+    if isinstance(stated, Placement):
+        yield Look("anchor", stated.anchor, op.NAME)
+        yield Look("frontier", stated.frontier, op.NAME)
+
+
+def _holder_of(memory: Value | None) -> Operation | None:
+    """What a memory is made in, or comes into; the caller is None."""
+    block = None if memory is None else base_of(memory).defining_block
+    return None if block is None else block.parent_op
+
+
+def _memory_name(memory: Value | None) -> str:
+    return (memory is not None and base_of(memory).name) or "memory"
+
+
+def _levels_around(op: Operation) -> int:
+    return sum(nest.rank for nest in enclosing_nests(op))
+
+
+def _owner_depth(op: Operation) -> int:
+    """How deep the owner stands of what belongs to an operation, or to an instance of a nest."""
+    owner = op if isinstance(op, Parallel) else nearest_parallel(op)
+    return 0 if owner is None else _levels_around(owner) + owner.rank
 
 
 def kept_boundaries(chain: ExecChain) -> tuple[int, ...]:
@@ -73,9 +130,9 @@ def passage_of(outer: Nest) -> Nest | None:
     block = outer.body
     states = list(block.arguments[outer.rank :])
     while True:
-        inner = _only_work(block)
+        inner = only_work(block)
         if isinstance(inner, If):
-            if not _is_guard(inner, states):
+            if not is_guard(inner, states):
                 return None
             block = inner.body
         elif isinstance(inner, Nest) and _is_plain(inner) and initial_of(inner) == states:
@@ -103,7 +160,7 @@ def is_met_in(nest: Nest) -> bool:
     return any(isinstance(op, Synchronize) and nearest_parallel(op) is nest for op in nest.walk())
 
 
-def _only_work(block: Block) -> Operation | None:
+def only_work(block: Block) -> Operation | None:
     """The one operation of a block that is no computation, if its results are what the block hands
     on, and nobody else sees them."""
     work = [op for op in block.operations if not op.TERMINATOR and not is_computation(op)]
@@ -113,7 +170,7 @@ def _only_work(block: Block) -> Operation | None:
     return work[0] if all(user is block.terminator for user in users) else None
 
 
-def _is_guard(condition: If, states: Sequence[Value]) -> bool:
+def is_guard(condition: If, states: Sequence[Value]) -> bool:
     """Whether the other way does nothing, and hands on the states as they were."""
     if has_branches(condition):
         return False
@@ -154,7 +211,7 @@ def observers_of(chain: ExecChain) -> tuple[Observer, ...]:
             names = ", ".join(result.name or "a state" for result in nest.results)
             found[Observer(names, "owner", _owner_cut(chain, chain.starts[place]))] = None
     for op in chain.nests[0].walk():
-        found.update(dict.fromkeys(_lookers(chain, op)))
+        found.update(dict.fromkeys(_observers_in(chain, op)))
     for placed in placed_in(chain):
         found.update(dict.fromkeys(placed.observers()))
     return tuple(found)
@@ -179,51 +236,40 @@ class Placed:
 
     def observers(self) -> Iterator[Observer]:
         """The operation as it looks at the chain: its anchor, and how deep it is spread."""
-        anchor, frontier = self.cut_of(self.stated.anchor), self.cut_of(self.stated.frontier)
-        if anchor is not None:
-            yield Observer(self.name, "anchor", anchor)
-        if frontier is not None:
-            yield Observer(self.name, "frontier", frontier)
+        for look in stated_looks(self.operation):
+            cut = self.cut_of(look.depth)
+            if cut is not None:
+                yield Observer(self.name, look.kind, cut)
 
 
 def placed_in(chain: ExecChain) -> tuple[Placed, ...]:
     """The operations of a chain that say where they run, in order."""
-    outside = sum(nest.rank for nest in enclosing_nests(chain.nests[0]))
+    outside = _levels_around(chain.nests[0])
     found: list[Placed] = []
     for op in chain.nests[0].walk():
         stated = op.attributes.get("place")
         if isinstance(stated, Placement):
-            around = [nest for nest in chain.nests if nest is not op and nest.is_ancestor_of(op)]
-            inside = chain.starts[len(around)]
+            inside = _chain_levels_around(chain, op)
             found.append(Placed(op, stated, f"{op.NAME} {len(found)}", outside, inside))
     return tuple(found)
 
 
-def _lookers(chain: ExecChain, op: Operation) -> Iterator[Observer]:
-    for effect in op.effects():
-        if effect.kind is EffectKind.ALLOCATE and effect.resource is not None:
-            yield Observer(effect.resource.name or "memory", "owner", _cut_at(chain, op))
-        elif effect.kind in SHARED_EFFECTS and _is_from_outside(chain, effect.resource):
-            yield Observer("what the caller sees", "owner", PrefixCut(0))
-    if isinstance(op, Synchronize):
-        nest = nearest_parallel(op)
-        if nest in chain.nests:
-            depth = chain.starts[chain.nests.index(nest)]
-            yield Observer("who waits", "convergence", PrefixCut(depth))
+def _observers_in(chain: ExecChain, op: Operation) -> Iterator[Observer]:
+    """Who looks at a chain because of what an operation below its first nest does. Whoever looks
+    from above the chain is the caller; from below, it sees the levels as a whole."""
+    outside, inside = _levels_around(chain.nests[0]), _chain_levels_around(chain, op)
+    for look in looks_of(op):
+        depth = look.depth - outside
+        if look.kind == "owner":
+            name = look.name if depth > 0 else _CALLER
+            yield Observer(name, "owner", _owner_cut(chain, max(min(depth, inside), 0)))
+        elif look.kind == "convergence" and 0 <= depth < chain.structure.depth:
+            yield Observer(look.name, "convergence", PrefixCut(depth))
 
 
-def _is_from_outside(chain: ExecChain, memory: Value | None) -> bool:
-    if memory is None:
-        return True
-    block = base_of(memory).defining_block
-    holder = None if block is None else block.parent_op
-    return holder is None or not chain.nests[0].is_ancestor_of(holder)
-
-
-def _cut_at(chain: ExecChain, op: Operation) -> PrefixCut:
-    """The owner of memory that an operation makes."""
-    inside = [nest for nest in chain.nests if nest.is_ancestor_of(op)]
-    return _owner_cut(chain, chain.starts[len(inside)])
+def _chain_levels_around(chain: ExecChain, op: Operation) -> int:
+    around = [nest for nest in chain.nests if nest is not op and nest.is_ancestor_of(op)]
+    return chain.starts[len(around)]
 
 
 def _owner_cut(chain: ExecChain, depth: int) -> PrefixCut:
@@ -253,17 +299,12 @@ def applied_remap(
     moved = {entry.observer: entry.cut.depth for entry in reanchors}
     names, whole = remap.symbols, remap.formula
     laws = {*remap.laws}
-    depth = remap.new.depth, remap.old.depth
+    depth = remap.new.depth
     return AppliedRemap(
         old=tuple(map(_level, remap.old.levels)),
         new=tuple(map(_level, remap.new.levels)),
-        map=AffineMap(depth[0], len(names), remap.traced),
-        active=_slacks(
-            depth[0], len(names), (c for c in whole.domain.constraints if c not in laws)
-        ),
-        wanted=_slacks(
-            depth[1], len(names), (c for c in remap.wanted.constraints if c not in laws)
-        ),
+        map=AffineMap(depth, len(names), remap.traced),
+        active=_slacks(depth, len(names), (c for c in whole.domain.constraints if c not in laws)),
         steps=remap.provenance,
         observers=tuple(
             RemapObserver(one.name, one.kind, one.cut.depth, one.is_repeatable, moved.get(one))
@@ -315,7 +356,6 @@ def remap_of_record(
         new,
         Expressions(new.space, old.space, applied.map.results, names),
         _set(new.space, applied.active, names),
-        _set(old.space, applied.wanted, names),
         applied.steps,
     )
     observers = tuple(

@@ -20,7 +20,7 @@ from tilenest.records import record
 
 ANY_INDEX: Interval = (-(1 << 63), (1 << 63) - 1)
 EXTREMES = ("minimum", "maximum")
-_ARITHMETIC: Mapping[str, Callable[..., IndexExpr]] = {
+ARITHMETIC: Mapping[str, Callable[..., IndexExpr]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -28,8 +28,9 @@ _ARITHMETIC: Mapping[str, Callable[..., IndexExpr]] = {
     "mod": operator.mod,
     "neg": operator.neg,
 }
+"""The scalar functions that formulas are made of."""
 _RING = ("add", "sub", "mul", "neg")
-_READ = (*_ARITHMETIC, *EXTREMES)
+_READ = (*ARITHMETIC, *EXTREMES)
 _WIDE = (INDEX, ScalarType(int64))
 """The types of whole numbers that wrap at 64 bits."""
 _FARTHEST_COORDINATE = (1 << 64) - (1 << 49)
@@ -141,7 +142,7 @@ def _arguments_of(value: Value, functions: Collection[str]) -> Sequence[Value]:
 
 def _computed(value: Value, arguments: Sequence[IndexExpr]) -> IndexExpr:
     """The value of arithmetic over those of its arguments; of an extreme only one counts."""
-    compute = _ARITHMETIC.get(_function_of(value) or "")
+    compute = ARITHMETIC.get(_function_of(value) or "")
     return arguments[0] if compute is None else compute(*arguments)
 
 
@@ -233,7 +234,7 @@ class _Reader:
 
     def _arithmetic(self, value: Value) -> _Read | None:
         """A formula where it surely fits 64 bits."""
-        arguments = _arguments_of(value, _ARITHMETIC)
+        arguments = _arguments_of(value, ARITHMETIC)
         if not arguments:
             return None
         parts = [self.read(argument) for argument in arguments]

@@ -1,8 +1,8 @@
-"""Whether the layout of an explicit memory can hold it.
+"""Whether the storage of an explicit memory can hold it.
 
-In: an allocation with a layout. Out: what is wrong with it first, or None: elements need a place,
-in the storage, each one of its own. An empty memory has no element, so nothing is wrong with any
-map.
+In: an allocation. Out: what is wrong with it first, or None: the storage can be addressed, and
+where a layout is given, elements need a place in it, each one of its own. An empty memory has no
+element, so nothing is wrong with any map.
 """
 
 from __future__ import annotations
@@ -10,23 +10,27 @@ from __future__ import annotations
 from tilenest import layouts
 from tilenest.dialects import MemoryAllocate
 from tilenest.ir import MemoryType
-from tilenest.layouts import Answer, Space
+from tilenest.layouts import Space
 from tilenest.records import record
+
+_MOST_BYTES = (1 << 63) - 1
 
 
 @record
 class LayoutProblem:
-    """What a layout is not, why, and a remedy."""
+    """What is wrong, as the rest of a sentence about the memory, and a remedy."""
 
-    what: str
-    answer: Answer
+    text: str
     remedy: str
 
 
 def layout_problem(op: MemoryAllocate) -> LayoutProblem | None:
-    """The first thing that is not proven of the layout."""
+    """The first thing that is wrong with the storage, or not proven of the layout."""
     type_ = op.memory.type
     assert isinstance(type_, MemoryType)
+    if op.bytes > _MOST_BYTES:
+        text = f"needs {op.bytes} bytes, which 64 bits cannot address"
+        return LayoutProblem(text, "use a smaller shape, or smaller strides")
     if op.layout is None or 0 in type_.shape:
         return None
     layout, storage = op.placement
@@ -39,5 +43,6 @@ def layout_problem(op: MemoryAllocate) -> LayoutProblem | None:
     for question, what, remedy in questions:
         answer = question(map_)
         if not answer.is_proven:
-            return LayoutProblem(what, answer, remedy)
+            text = f"has the layout {op.layout}, which is not {what}: {answer}"
+            return LayoutProblem(text, remedy)
     return None

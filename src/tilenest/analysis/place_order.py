@@ -3,7 +3,8 @@
 In: index formulas over leaves. Out: their intervals, and whether one is at most another, whatever
 the leaves are. Most pairs are decided at a glance: the same formula, two that differ by a number,
 intervals that do not meet. What is left takes a proof over the ends of nests; a function has a
-budget of these, and beyond it the answer is that it is not known.
+budget of these, and beyond it the answer is that it is not known. Who asks says how much of the
+budget may be spent by then, so that questions which come late find some left.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tilenest.layouts import IndexExpr, Interval, bounds, split_terms
 MOST_PROOFS = 1024
 """of one function; later ones find nothing"""
 MOST_PROOFS_TO_KEEP = 512
-"""of these, before the rest is left to what is read and to nests"""
+"""of these, before the rest is left to what is read"""
 _ANYWHERE = (-(1 << 65), 1 << 65)
 _Pair = tuple[IndexExpr, IndexExpr]
 _Glance = tuple[int, int, int, int]
@@ -52,7 +53,7 @@ class PlaceOrder:
             return True
         return False if low > most else None
 
-    def is_at_most(self, one: IndexExpr, other: IndexExpr, most: int = MOST_PROOFS) -> bool:
+    def is_at_most(self, one: IndexExpr, other: IndexExpr, *, budget: int) -> bool:
         """Whether a formula is surely at most another, where that takes no more than these proofs
         with all before it."""
         found = self.at_a_glance(one, other)
@@ -60,17 +61,11 @@ class PlaceOrder:
             return found
         found = self._proved.get((one, other))
         if found is None:
-            if self.proofs >= most:
+            if self.proofs >= budget:
                 return False
             self.proofs += 1
             found = self._proved[one, other] = self._is_proved(one, other)
         return found
-
-    def ordered(self, one: IndexExpr, other: IndexExpr, most: int = MOST_PROOFS) -> _Pair | None:
-        """The lesser and the greater, where it is known which that is."""
-        if self.is_at_most(one, other, most):
-            return one, other
-        return (other, one) if self.is_at_most(other, one, most) else None
 
     def _is_proved(self, one: IndexExpr, other: IndexExpr) -> bool:
         known = self.known()

@@ -172,18 +172,23 @@ def _of_work(op: MapReducePost) -> tuple[StateAnswer, ...]:
 
 def _resolved(contract: ReductionContract, found: Sequence[StateLaw]) -> tuple[StateLaw, ...]:
     """The laws to go by: what the body shows, within what is claimed, or what is trusted."""
-    if not contract.laws:
-        return tuple(found)
-    if len(contract.laws) != len(found):
+    if contract.laws and len(contract.laws) != len(found):
         return (StateLaw(),) * len(found)
+    return tuple(law_within(contract, place, shown) for place, shown in enumerate(found))
+
+
+def law_within(contract: ReductionContract, place: int, shown: StateLaw) -> StateLaw:
+    """The law of a state to go by: a claim holds where the body shows the same merge, or on trust.
+
+    Whether a shown merge is exact follows from the function and the dtype. It is a fact that nobody
+    needs to claim, and a claim of it proves nothing.
+    """
+    if not contract.laws:
+        return shown
+    claimed = contract.laws[place]
     if contract.provenance == "trusted":
-        return contract.laws
-    return tuple(
-        replace(claimed, is_exact=claimed.is_exact and shown.is_exact)
-        if claimed.merge == shown.merge
-        else StateLaw()
-        for claimed, shown in zip(contract.laws, found, strict=True)
-    )
+        return claimed
+    return replace(claimed, is_exact=shown.is_exact) if claimed.merge == shown.merge else StateLaw()
 
 
 def _answer(

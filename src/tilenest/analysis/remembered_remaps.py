@@ -2,10 +2,10 @@
 
 In: a function whose records are proven, each for the observers it lists. Out: what is wrong, or
 nothing. The nests as they stand are led back through the records, the last one first. The new
-levels of a record have to be there, by kind and extent; whoever looks at them now, found in the
-function and not in the record, has to be somebody the record was proven for. What this leaves are
-the nests before that remap, for the record before. A level of one instance tells nobody apart: here
-levels are counted without it, so that it does not matter in which nest it stood when it went.
+levels of a record have to be there, by kind and extent, with a body that does what the record says;
+whoever looks at them now, found in the function and not in the record, has to be somebody it was
+proven for. What this leaves are the nests before that remap, for the record before. A level of one
+instance tells nobody apart: levels are counted without it, wherever it stood when it went.
 """
 
 from __future__ import annotations
@@ -16,17 +16,26 @@ from itertools import groupby
 
 from tilenest.analysis.execution_chains import levels_of
 from tilenest.analysis.execution_remaps import (
-    SHARED_EFFECTS,
+    Look,
     level_of_record,
+    looks_of,
     passage_of,
     remap_of_record,
     remaps_of,
 )
 from tilenest.analysis.execution_structure import initial_of
-from tilenest.analysis.structure import enclosing_nests, nearest_parallel
-from tilenest.dialects import AppliedRemap, Nest, Placement, RemapLevel, Synchronize, base_of
-from tilenest.execution import ExecLevel, ExecRemap, Observer, PrefixCut, holds_at
-from tilenest.ir import EffectKind, Function, Operation, Value
+from tilenest.analysis.remapped_bodies import (
+    NestBody,
+    OldBody,
+    RemapProblem,
+    Rung,
+    old_body,
+    title_of,
+)
+from tilenest.analysis.structure import constant_of, enclosing_nests
+from tilenest.dialects import AppliedRemap, Nest, RemapLevel
+from tilenest.execution import ExecLevel, ExecRemap, Observer, ObserverKind, PrefixCut, holds_at
+from tilenest.ir import Function, Operation
 from tilenest.machine import OPEN_SCOPE
 from tilenest.records import record, replace
 
@@ -36,43 +45,20 @@ _MOST_TRIED = 100
 
 
 @record
-class RemapProblem:
-    """Why a function cannot remember what it does, and what to do."""
-
-    message: str
-    remedy: str
-
-
-@record(eq=False)
-class Rung:
-    """One level of one nest, which may be alike to others."""
-
-    level: ExecLevel
-    nest: object
-    """the same for the levels of one nest"""
-
-
-@record
-class Look:
-    """Somebody who looks at the levels above a depth."""
-
-    kind: str
-    depth: int
-    name: str
-
-
-@record
-class Path:
-    """A nest with those around it, from the outside in, and who looks from right inside of it."""
+class _Path:
+    """A nest with those around it, from the outside in, and who looks from right inside of it. One
+    that a remap dissolved has a path as long as somebody is known to have stood in it."""
 
     rungs: tuple[Rung, ...]
+    """the levels of more than one instance"""
     looks: tuple[Look, ...]
+    """at depths among these rungs"""
     carried: int | None
-    """the levels around the nest, if it hands states on"""
+    """how many of the rungs are around the nest, if it hands states on"""
 
 
 @record(eq=False)
-class Undo:
+class _Undo:
     """A record, with the levels that it is about: those of more than one instance."""
 
     applied: AppliedRemap
@@ -97,7 +83,18 @@ def remap_problem(function: Function) -> RemapProblem | None:
             problems.append((done, found))
         else:
             waiting += [(done + 1, before) for before in reversed(found)]
+    if waiting:
+        return _gave_up(undos[0].applied)
     return max(problems, key=lambda entry: entry[0])[1]
+
+
+def _gave_up(last: AppliedRemap) -> RemapProblem:
+    return RemapProblem(
+        f"in none of {_MOST_TRIED} ways that were tried did the nests come about by its remaps, of "
+        f"which the last is ({title_of(last)}); there are more ways",
+        "name levels that are alike differently before they are rearranged, or let the function "
+        "forget its remaps",
+    )
 
 
 # The nests as they stand -----------------------------------------------------------------------
@@ -112,17 +109,17 @@ class _Paths:
         self.looks: dict[Nest, list[Look]] = {}
         self.passages: dict[Nest, Nest | None] = {}
 
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[_Path, ...]:
         for op in self.function.walk():
             if isinstance(op, Nest):
                 self._nest(op)
         for op in self.function.walk():
             nest = next(enclosing_nests(op), None)
             if nest is not None:
-                self._home(nest).extend(self._looks(op))
+                self._home(nest).extend(looks_of(op))
         return tuple(self._path(nest) for nest in self.rungs)
 
-    def _path(self, nest: Nest) -> Path:
+    def _path(self, nest: Nest) -> _Path:
         rungs = self.rungs[nest]
         levels = [rung.level for rung in rungs]
         looks = (
@@ -132,11 +129,11 @@ class _Paths:
         is_carrying = self.passages[nest] is None and bool(initial_of(nest))
         around = _depth_in(levels, "anchor", len(rungs) - nest.rank)
         kept = tuple(rung for rung in rungs if _is_counted(rung.level))
-        return Path(kept, tuple(dict.fromkeys(looks)), around if is_carrying else None)
+        return _Path(kept, tuple(dict.fromkeys(looks)), around if is_carrying else None)
 
     def _nest(self, nest: Nest) -> None:
         outer = self._around(nest)
-        rungs = (*outer, *(Rung(level, nest) for level in levels_of(nest)))
+        rungs = (*outer, *_rungs_of(nest))
         self.rungs[nest], self.looks[nest] = rungs, []
         self.passages[nest] = passage_of(nest)
         if self.passages[nest] is None:
@@ -155,28 +152,16 @@ class _Paths:
         nest = next(enclosing_nests(op), None)
         return () if nest is None else self.rungs[nest]
 
-    def _looks(self, op: Operation) -> Iterator[Look]:
-        for effect in op.effects():
-            if effect.kind is EffectKind.ALLOCATE:
-                yield Look("owner", len(self._around(op)), op.NAME)
-            elif effect.kind in SHARED_EFFECTS:
-                yield Look("owner", self._depth_of_memory(effect.resource), op.NAME)
-        if isinstance(op, Synchronize):
-            nest = nearest_parallel(op)
-            if nest is not None:
-                yield Look("convergence", len(self._around(nest)), op.NAME)
-        stated = op.attributes.get("place")
-        if isinstance(stated, Placement):
-            yield Look("anchor", stated.anchor, op.NAME)
-            yield Look("frontier", stated.frontier, op.NAME)
 
-    def _depth_of_memory(self, memory: Value | None) -> int:
-        """The depth at which the owner of a memory stands, the caller at 0."""
-        block = None if memory is None else base_of(memory).defining_block
-        holder = None if block is None else block.parent_op
-        if holder is None:
-            return 0
-        return len(self.rungs[holder] if isinstance(holder, Nest) else self._around(holder))
+def _rungs_of(nest: Nest) -> Iterator[Rung]:
+    """The levels of a nest as it stands."""
+    block = nest.regions[-1].block
+    body = NestBody(block, block.arguments[nest.rank :])
+    for axis, level in enumerate(levels_of(nest)):
+        bounds = nest.inductions()[axis]
+        is_plain = (constant_of(bounds.lower), constant_of(bounds.step)) == (0, 1)
+        counters = (nest.body.arguments[axis],)
+        yield Rung(level, body, counters, is_plain, bounds.upper if is_plain else None)
 
 
 def _is_counted(level: ExecLevel) -> bool:
@@ -195,13 +180,13 @@ def _depth_in(levels: Sequence[ExecLevel], kind: str, depth: int) -> int:
 # Back through a record -------------------------------------------------------------------------
 
 
-def _undo(applied: AppliedRemap) -> Undo:
+def _undo(applied: AppliedRemap) -> _Undo:
     old: list[Rung] = []
     last = 0
     for _, run in groupby(_levels(applied.old), key=_nest_of):
-        nest, last = object(), len(old)
+        nest, last = NestBody(), len(old)
         old += [Rung(level, nest) for level in run if _is_counted(level)]
-    return Undo(applied, tuple(old), tuple(filter(_is_counted, _levels(applied.new))), last)
+    return _Undo(applied, tuple(old), tuple(filter(_is_counted, _levels(applied.new))), last)
 
 
 def _levels(recorded: Sequence[RemapLevel]) -> tuple[ExecLevel, ...]:
@@ -212,7 +197,9 @@ def _nest_of(level: ExecLevel) -> tuple[str, str]:
     return level.nest, "" if level.nest else level.identity
 
 
-def _led_back(paths: tuple[Path, ...], undo: Undo) -> tuple[tuple[Path, ...], ...] | RemapProblem:
+def _led_back(
+    paths: tuple[_Path, ...], undo: _Undo
+) -> tuple[tuple[_Path, ...], ...] | RemapProblem:
     """The nests as they may have been before a remap."""
     tried = [_undone(paths, place, undo) for place in _places(paths, undo.new)]
     found = tuple(one for one in tried if not isinstance(one, RemapProblem))
@@ -220,13 +207,13 @@ def _led_back(paths: tuple[Path, ...], undo: Undo) -> tuple[tuple[Path, ...], ..
         return found
     extents = " x ".join(f"{level.extent} {level.kind}" for level in undo.new)
     missing = RemapProblem(
-        f"no nests are {extents}, as the remap ({_title(undo.applied)}) left them",
+        f"no nests are {extents}, as the remap ({title_of(undo.applied)}) left them",
         "let a function forget its remaps when its nests change in another way",
     )
     return next((one for one in tried if isinstance(one, RemapProblem)), missing)
 
 
-def _places(paths: Sequence[Path], new: tuple[ExecLevel, ...]) -> list[tuple[Rung, ...]]:
+def _places(paths: Sequence[_Path], new: tuple[ExecLevel, ...]) -> list[tuple[Rung, ...]]:
     """The nests that may be those that a remap left, with what is around them; where there are
     several, those whose levels are called as the record says come first."""
     if not new:
@@ -260,58 +247,99 @@ def _ends(rungs: tuple[Rung, ...]) -> Iterator[tuple[Rung, ...]]:
 def _is_alike(one: ExecLevel, other: ExecLevel) -> bool:
     """Whether levels are of one kind, in one scope, and make as many trips, as far as is known; a
     scope that was left open may have been chosen since."""
-    if one.family != other.family or other.scope not in (one.scope, OPEN_SCOPE):
+    is_of_kind = (one.kind, one.policy) == (other.kind, other.policy)
+    if not is_of_kind or other.scope not in (one.scope, OPEN_SCOPE):
         return False
     return one.extent == other.extent or {type(one.extent), type(other.extent)} == {str}
 
 
+# What `_undone` keeps true. Say that the paths are those of the nests of a function, each with
+# everybody who looks from right inside its nest, and at what depth. Let the levels at the end of
+# `place` be those that a record left, and let the record be proven for each of its observers. Then
+# the function may have come about by this remap from one with the paths that `_undone` gives:
+# - the body of the new levels is a program of the old ones, by `old_body`;
+# - whoever looks at a depth among the new levels has a counterpart among the old ones, an observer
+#   that the record is proven for, and looks there in the path before;
+# - whoever looks from above them looks at the same depth as before, and whoever looks from below at
+#   one that is deeper by as many levels as there are more;
+# - a nest that is gone has a path for each anchor that the record says stood in it.
+# So a function of which all records are undone may have come about by them, in their order, and
+# each of them was legal for everybody who looked at its levels then.
+
+
 def _undone(
-    paths: Sequence[Path], place: tuple[Rung, ...], undo: Undo
-) -> tuple[Path, ...] | RemapProblem:
+    paths: Sequence[_Path], place: tuple[Rung, ...], undo: _Undo
+) -> tuple[_Path, ...] | RemapProblem:
     """All paths as they were before the levels at the end of one of them were made."""
     start = len(place) - len(undo.new)
-    found: list[Path] = []
+    body = old_body(undo.applied, place[start:])
+    if isinstance(body, OldBody):
+        undo = _placed(undo, body)
+    found: list[_Path] = []
     for path in paths:
-        depth = _shared(path.rungs, place) - start
-        if depth <= 0:
+        new_depth = _shared(path.rungs, place) - start
+        if new_depth <= 0:
             found.append(path)
             continue
-        is_whole = depth == len(undo.new)
-        cut = len(undo.old) if is_whole else _cut(undo.applied, "anchor", depth)
+        is_whole = new_depth == len(undo.new)
+        old_depth = len(undo.old) if is_whole else _old_depth(undo.applied, "anchor", new_depth)
         looks: list[Look] = []
-        for look in (*path.looks, *_states(path, start + depth)):
-            moved = _moved(look, undo.applied, start, depth, cut)
+        for look in (*path.looks, *_states(path, start + new_depth)):
+            moved = _moved(look, undo.applied, start, new_depth, old_depth)
             if moved is None:
                 return _not_proven_for(look, undo.applied, start)
             if look in path.looks:
                 looks.append(moved)
-        if cut is not None:
-            rungs = path.rungs[:start] + undo.old[:cut] + path.rungs[start + depth :]
-            carried = _carried(path, undo, start, depth, cut)
-            found.append(Path(rungs, tuple(looks), carried))
-    return (*found, *_dissolved(place[:start], undo))
+        if old_depth is not None:
+            rungs = path.rungs[:start] + undo.old[:old_depth] + path.rungs[start + new_depth :]
+            carried = _carried(path, undo, start, new_depth, old_depth)
+            found.append(_Path(rungs, tuple(looks), carried))
+    return body if isinstance(body, RemapProblem) else (*found, *_dissolved(place[:start], undo))
 
 
-def _states(path: Path, end: int) -> Iterator[Look]:
+def _placed(undo: _Undo, body: OldBody) -> _Undo:
+    """The old levels where they are in the function."""
+    counters = [
+        values
+        for values, level in zip(body.counters, _levels(undo.applied.old), strict=True)
+        if _is_counted(level)
+    ]
+    nests: dict[NestBody, NestBody] = {rung.nest: NestBody() for rung in undo.old}
+    if undo.old:
+        nests[undo.old[-1].nest] = body.nest
+    old = [
+        Rung(
+            rung.level,
+            nests[rung.nest],
+            values,
+            trips=body.trips.get(str(rung.level.extent)),
+            guards=body.guards,
+        )
+        for rung, values in zip(undo.old, counters, strict=True)
+    ]
+    return replace(undo, old=tuple(old))
+
+
+def _states(path: _Path, end: int) -> Iterator[Look]:
     """Who looks because a nest among the levels above a depth hands states on."""
     if path.carried is not None and path.carried < end:
         levels = [rung.level for rung in path.rungs]
         yield Look("owner", _depth_in(levels, "owner", path.carried), "a state")
 
 
-def _carried(path: Path, undo: Undo, start: int, depth: int, cut: int) -> int | None:
+def _carried(path: _Path, undo: _Undo, start: int, new_depth: int, old_depth: int) -> int | None:
     """What was around a nest that hands states on."""
     if path.carried is None:
         return None
-    if path.carried >= start + depth:
-        return path.carried - depth + cut
-    if cut == len(undo.old):
+    if path.carried >= start + new_depth:
+        return path.carried - new_depth + old_depth
+    if old_depth == len(undo.old):
         return start + undo.last
-    own = undo.old[cut - 1].nest
-    return start + sum(rung.nest is not own for rung in undo.old[:cut])
+    own = undo.old[old_depth - 1].nest
+    return start + sum(rung.nest is not own for rung in undo.old[:old_depth])
 
 
-def _dissolved(around: tuple[Rung, ...], undo: Undo) -> Iterator[Path]:
+def _dissolved(around: tuple[Rung, ...], undo: _Undo) -> Iterator[_Path]:
     """The nests that a remap dissolved. What stood below all levels still stands in the last nest
     that it left, which is a path already."""
     levels = _levels(undo.applied.old)
@@ -320,7 +348,7 @@ def _dissolved(around: tuple[Rung, ...], undo: Undo) -> Iterator[Path]:
         depth = _depth_in(levels, "anchor", observer.depth)
         if observer.kind == "anchor" and 0 < depth <= deepest:
             look = Look("anchor", len(around) + depth, observer.name)
-            yield Path(around + undo.old[:depth], (look,), None)
+            yield _Path(around + undo.old[:depth], (look,), None)
 
 
 def _shared(one: Sequence[Rung], other: Sequence[Rung]) -> int:
@@ -330,50 +358,53 @@ def _shared(one: Sequence[Rung], other: Sequence[Rung]) -> int:
 
 
 def _moved(
-    look: Look, applied: AppliedRemap, start: int, depth: int, cut: int | None
+    look: Look, applied: AppliedRemap, start: int, new_depth: int, old_depth: int | None
 ) -> Look | None:
     """Where somebody looked before; None where the record was not proven for it. Of the levels that
-    the record made, from `start` on, `depth` are around it now, and `cut` were."""
+    the record made, from `start` on, `new_depth` are around it now; of those before, `old_depth`
+    were."""
     seen = look.depth - start
-    if seen > depth:
-        return None if cut is None else replace(look, depth=look.depth - depth + cut)
+    if seen > new_depth:
+        return (
+            None if old_depth is None else replace(look, depth=look.depth - new_depth + old_depth)
+        )
     if seen < 0 and look.kind != "owner":
         return look
-    found = _cut(applied, look.kind, max(seen, 0))
+    found = _old_depth(applied, look.kind, max(seen, 0))
     if found is None:
         return None
     return look if seen <= 0 else replace(look, depth=start + found)
 
 
 @lru_cache(maxsize=_MOST_JUDGED)
-def _cut(applied: AppliedRemap, kind: str, depth: int) -> int | None:
-    """The deepest old cut of the observers of a record that may as well stand at a new depth, and
-    wherever there are only levels of one instance between."""
+def _old_depth(applied: AppliedRemap, kind: ObserverKind, new_depth: int) -> int | None:
+    """The deepest depth in the old levels of an observer of the record that may as well stand at a
+    depth in the new ones, and wherever there are only levels of one instance between."""
     remap, observers, _ = remap_of_record(applied)
     old, new = remap.old.levels, remap.new.levels
     there = [
         PrefixCut(place)
         for place in range(len(new) + 1)
-        if _depth_in(new, "anchor", place) == depth
+        if _depth_in(new, "anchor", place) == new_depth
     ]
     alike = [_counted(one, old) for one in observers if one.kind == kind]
-    alike += _at_ends(remap, kind, depth)
+    alike += _at_ends(remap, kind, new_depth)
     deepest_first = sorted(alike, key=lambda one: one.cut.depth, reverse=True)
     fits = (
         _depth_in(old, kind, one.cut.depth)
         for one in deepest_first
-        if all(holds_at(remap, one, cut) for cut in there)
+        if all(holds_at(remap, one, new_cut) for new_cut in there)
     )
     return next(fits, None)
 
 
-def _at_ends(remap: ExecRemap, kind: str, depth: int) -> Iterator[Observer]:
+def _at_ends(remap: ExecRemap, kind: ObserverKind, depth: int) -> Iterator[Observer]:
     """Those who see nothing of the levels, or as much as the levels as a whole do: no record has to
     list them. What runs below all levels is listed, since a record says whose work it moves."""
     if depth == 0 and kind != "owner":
-        yield Observer("above", kind, PrefixCut(0))  # type: ignore[arg-type]  # a look has no other
+        yield Observer("above", kind, PrefixCut(0))
     if depth == sum(map(_is_counted, remap.new.levels)) and kind in ("frontier", "convergence"):
-        yield Observer("below", kind, remap.old.leaf)  # type: ignore[arg-type]  # a look has no other
+        yield Observer("below", kind, remap.old.leaf)
 
 
 def _counted(observer: Observer, old: Sequence[ExecLevel]) -> Observer:
@@ -387,11 +418,7 @@ def _counted(observer: Observer, old: Sequence[ExecLevel]) -> Observer:
 
 def _not_proven_for(look: Look, applied: AppliedRemap, start: int) -> RemapProblem:
     return RemapProblem(
-        f"the remap ({_title(applied)}) is not proven for {look.kind} {look.name!r}, which looks "
+        f"the remap ({title_of(applied)}) is not proven for {look.kind} {look.name!r}, which looks "
         f"at the levels it left at depth {max(look.depth - start, 0)}",
         "remember a remap with everybody who looks at its levels",
     )
-
-
-def _title(applied: AppliedRemap) -> str:
-    return "; ".join(applied.steps) or "identity"

@@ -5,7 +5,9 @@ a state is used that is not the one that reaches it: one from before a store, on
 one in which not all that is read is stored yet, one that a region changes and does not hand on.
 States enter and leave regions as carried values, results of branches and what earlier stages yield.
 What is stored stays stored: a branch leaves what all ways store, a loop what was there before and
-what its turns surely store, and a turn of a serial loop finds what the turns before it stored.
+what its turns surely store, and a turn of a serial loop finds what the turns before it stored. Two
+walks are enough for that. The first takes nothing for granted of the turns before one, so what it
+finds at the end of a turn holds of every turn; with that the second knows where each turn starts.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import ClassVar
 
+from tilenest.analysis.effects import is_computation
 from tilenest.analysis.stored_parts import Box, PartReader, Stored
 from tilenest.dialects import (
     CarryingNest,
@@ -91,8 +94,8 @@ class MemoryStates(Analysis[Function, "MemoryStates"]):
     @classmethod
     def is_affected_by(cls, edit: Edit) -> bool:
         if edit.kind is EditKind.ATTRIBUTE:
-            # Places and trip counts are known by what their numbers are computed from.
-            return edit.detail in ("value", "function", "axis")
+            # Places are known by what computes them, of which any attribute may be a part.
+            return edit.operation is not None and is_computation(edit.operation)
         return edit.kind not in (EditKind.LABEL, EditKind.FUNCTION)
 
 
@@ -329,4 +332,4 @@ class _Walk:
             stored, *others = (self._stored[end[memory]] for end in ends)
             for other in others:
                 stored = self._parts.in_both(stored, other)
-        self._define(result, memory, self._parts.outside_of(op, stored), current)
+        self._define(result, memory, stored, current)

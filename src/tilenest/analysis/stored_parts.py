@@ -4,16 +4,18 @@ In: origins and extents of accesses, and the nests around them. Out: parts, and 
 one lies in others. A part of which the origin is known at run time only is known by the values that
 its origin is computed from. Parts that touch become one. What every turn of a nest stores is stored
 behind the nest: as one part where each turn touches the one before, else turn by turn where these
-are few; and so is, in a turn, what the turns before it stored.
+are few; and so is, in a turn, what the turns before it stored. A number that a turn finds itself is
+another one in each turn, so that parts of several turns are never over it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import product
 
 from tilenest.analysis.effects import is_computation
 from tilenest.analysis.index_values import Leaves
-from tilenest.analysis.place_order import MOST_PROOFS_TO_KEEP, PlaceOrder
+from tilenest.analysis.place_order import MOST_PROOFS, MOST_PROOFS_TO_KEEP, PlaceOrder
 from tilenest.analysis.structure import constant_of, is_defined_above, trip_counts
 from tilenest.dialects import CarryingNest, MemoryLoad, MemoryStore
 from tilenest.errors import ShapeError
@@ -25,6 +27,9 @@ _MOST_PARTS = 128
 """of one state; what is stored further is not remembered"""
 _MOST_TURNS = 1024
 """that are looked at one by one, of all parts that one axis of a nest stores"""
+_MOST_COMPARISONS = 1 << 15
+"""of what pairs of parts of two ways share, in one function; what further pairs share is not
+remembered"""
 _Limits = tuple[IndexExpr, IndexExpr]
 _Compare = Callable[[IndexExpr, IndexExpr], bool | None]
 Box = tuple[Interval, ...]
@@ -71,6 +76,7 @@ class PartReader:
         self._makers: dict[object, Value] = {}
         self._leaves = Leaves(names=self._names)
         self._order = PlaceOrder(self._leaves)
+        self._comparisons = 0
 
     def note(self, op: Operation) -> None:
         """See an operation, in the order of the program: equal work on equal scalars makes one
@@ -97,11 +103,13 @@ class PartReader:
         content = op.content
         assert isinstance(content, TileType)
         axes = zip(op.origins, content.shape, type_.shape, strict=True)
+        is_read = isinstance(op, MemoryLoad)
+        is_at_most = self._is_at_most_for_loads if is_read else self._is_at_most
         try:
-            return self._clipped(Part(type_.shape, tuple(self._limits(*axis) for axis in axes)))
+            part = Part(type_.shape, tuple(self._limits(*axis) for axis in axes))
+            return self._clipped(part, is_at_most)
         except ShapeError:
             # An end leaves 64 bits. What may be read is everything, what is surely stored nothing.
-            is_read = isinstance(op, MemoryLoad)
             limits = ((Const(0 if is_read else n), Const(n)) for n in type_.shape)
             return Part(type_.shape, tuple(limits))
 
@@ -109,14 +117,19 @@ class PartReader:
         # What wraps stays outside of all that is not larger.
         is_small = extent <= LARGEST_EXTENT
         start = self._leaves.coordinate(origin) if is_small else self._leaves.formula(origin)
+        end = Const(extent)
+        if self._order.at_a_glance(end, start):
+            # It is empty, however near to the end of 64 bits it starts.
+            return end, end
         return start, start + size
 
     # Answers -------------------------------------------------------------------------------
 
     def missing(self, part: Part, stored: Stored) -> Box | None:
         """Where elements of a part may be that are not stored; None where all are stored."""
-        is_at_most = self._order.is_at_most
-        if self._is_empty(part) or any(self._contains(p, part, is_at_most) for p in stored):
+        is_at_most = self._is_at_most_for_loads
+        is_empty = self._is_empty(part, is_at_most)
+        if is_empty or any(self._contains(p, part, is_at_most) for p in stored):
             return None
         hull = self._hull(part)
         left = [hull] if all(low < high for low, high in hull) else []
@@ -148,33 +161,34 @@ class PartReader:
         return stored
 
     def in_both(self, one: Stored, other: Stored) -> Stored:
-        """What is stored on either of two ways."""
+        """What is stored on either of two ways. A number that one way finds is any number on the
+        other, where what both share is stored whatever it is."""
         if one == other:
             return one
-        others = set(other)
-        found = self.with_parts((), (part for part in one if part in others))
-        for a in one:
-            for b in () if a in others else other:
-                shared = self._shared(a, b)
-                if shared is not None and self.missing(shared, found) is not None:
-                    found = self.with_part(found, shared)
+        ones, others = set(one), set(other)
+        found = tuple(part for part in one if part in others)
+        pairs = product((a for a in one if a not in others), (b for b in other if b not in ones))
+        for a, b in pairs:
+            if len(found) == _MOST_PARTS or self._comparisons >= _MOST_COMPARISONS:
+                break
+            self._comparisons += 1 + len(found)
+            shared = self._shared(a, b)
+            if shared is not None and not self._is_empty(shared, self._order.at_a_glance):
+                found = self.with_part(found, shared)
         return found
-
-    def outside_of(self, op: Operation, stored: Stored) -> Stored:
-        """The parts that are the same ones outside of an operation."""
-        return tuple(part for part in stored if self._inner_leaves(op, part) == frozenset())
 
     # Nests ---------------------------------------------------------------------------------
 
     def after(self, nest: CarryingNest, stored: Stored) -> Stored:
         """What is stored behind a nest when each turn stores this."""
         try:
-            for turns in reversed(self._all_turns(nest)):
+            all_turns, stored = self._turn_by_turn(nest, stored)
+            for turns in reversed(all_turns):
                 stored = self._swept(stored, turns)
         except ShapeError:
             # A number on the way leaves 64 bits.
             return ()
-        return self.outside_of(nest, stored)
+        return stored
 
     def before_turn(self, nest: CarryingNest, stored: Stored) -> Stored:
         """What is stored by the turns before one of a nest whose turns are in order, where each
@@ -186,15 +200,20 @@ class PartReader:
 
     def _before_turn(self, nest: CarryingNest, stored: Stored) -> Stored:
         found: Stored = ()
-        all_turns = self._all_turns(nest)
-        own = frozenset(turns.leaf.position for turns in all_turns)
-        stored = tuple(part for part in stored if self._inner_leaves(nest, part) <= own)
+        all_turns, stored = self._turn_by_turn(nest, stored)
         for turns in reversed(all_turns):
-            earlier = replace(turns, end=turns.leaf, last=None)
+            earlier = replace(turns, end=turns.leaf, last=None, count=None)
             bands = (self._band(part, earlier) for part in stored)
             found = self.with_parts(found, (band for band in bands if band is not None))
             stored = self._swept(stored, turns)
         return found
+
+    def _turn_by_turn(self, nest: CarryingNest, stored: Stored) -> tuple[Sequence[_Turns], Stored]:
+        """The turns of each axis, and the parts that are known of every turn. Another number that
+        is made inside is not the same one in two turns, though it is one leaf."""
+        all_turns = self._all_turns(nest)
+        own = frozenset(turns.leaf.position for turns in all_turns)
+        return all_turns, tuple(p for p in stored if self._inner_leaves(nest, p) <= own)
 
     def _all_turns(self, nest: CarryingNest) -> list[_Turns]:
         counts = zip(nest.inductions(), trip_counts(nest), strict=True)
@@ -210,8 +229,8 @@ class PartReader:
                 found.append(_Turns(leaf, first, int(step), end, last, count))
                 continue
             upper = self._leaves.formula(induction.upper)
-            is_known = step == 1 and self._order.is_at_most(first, upper)
-            last = upper - 1 if step == 1 and self._order.is_at_most(first + 1, upper) else None
+            is_known = step == 1 and self._is_at_most(first, upper)
+            last = upper - 1 if step == 1 and self._is_at_most(first + 1, upper) else None
             found.append(_Turns(leaf, first, int(step or 0), upper if is_known else None, last))
         return found
 
@@ -247,7 +266,7 @@ class PartReader:
         by = _change_by(low, leaf)
         if not by or _change_by(high, leaf) != by:
             return None
-        if not self._order.is_at_most(Const(abs(by) * turns.step), high - low):
+        if not self._is_at_most(Const(abs(by) * turns.step), high - low):
             return None
         if turns.last is None and turns.end is None:
             return None
@@ -264,13 +283,13 @@ class PartReader:
             near, far = moved(high, turns.end), moved(low, turns.end)
         limits = list(part.limits)
         limits[moving[0]] = (start, far) if by > 0 else (near, stop)
-        return self._clipped(replace(part, limits=tuple(limits)))
+        return self._clipped(replace(part, limits=tuple(limits)), self._is_at_most)
 
     def _at(self, part: Part, leaf: Sym, place: IndexExpr) -> Part:
         symbols: list[IndexExpr] = [Sym(number) for number in range(1 + max(part.leaves))]
         symbols[leaf.position] = place
         limits = [(a.substitute((), symbols), b.substitute((), symbols)) for a, b in part.limits]
-        return self._clipped(replace(part, limits=tuple(limits)))
+        return self._clipped(replace(part, limits=tuple(limits)), self._is_at_most)
 
     # Formulas ------------------------------------------------------------------------------
 
@@ -281,21 +300,19 @@ class PartReader:
         values = ((number, key[0] if isinstance(key, tuple) else key) for number, key in keys)
         return frozenset(number for number, value in values if not is_defined_above(value, op))
 
-    def _clipped(self, part: Part) -> Part:
+    def _clipped(self, part: Part, is_at_most: _Compare) -> Part:
         """The same elements; ends that surely lie outside are those of the memory."""
         limits: list[_Limits] = []
         for extent, (low, high) in zip(part.shape, part.limits, strict=True):
             start, stop = Const(0), Const(extent)
-            first = start if self._order.is_at_most(low, start) else low
-            last = stop if self._order.is_at_most(stop, high) else high
+            first = start if is_at_most(low, start) else low
+            last = stop if is_at_most(stop, high) else high
             limits.append((first, last))
         return Part(part.shape, tuple(limits))
 
-    def _is_empty(self, part: Part) -> bool:
+    def _is_empty(self, part: Part, is_at_most: _Compare) -> bool:
         return any(
-            self._order.is_at_most(high, low)
-            or self._order.is_at_most(high, Const(0))
-            or self._order.is_at_most(Const(extent), low)
+            is_at_most(high, low) or is_at_most(high, Const(0)) or is_at_most(Const(extent), low)
             for extent, (low, high) in zip(part.shape, part.limits, strict=True)
         )
 
@@ -322,7 +339,7 @@ class PartReader:
         if len(axes) != 1:
             return None
         (low, high), (first, last) = pairs[axes[0]]
-        if not (self._is_kept_at_most(first, high) and self._is_kept_at_most(low, last)):
+        if not (self._is_at_most(first, high) and self._is_at_most(low, last)):
             return None
         starts, stops = self._ordered(low, first), self._ordered(high, last)
         if starts is None or stops is None:
@@ -342,11 +359,19 @@ class PartReader:
             limits.append((starts[1], stops[0]))
         return Part(one.shape, tuple(limits))
 
-    def _is_kept_at_most(self, one: IndexExpr, other: IndexExpr) -> bool:
-        return self._order.is_at_most(one, other, MOST_PROOFS_TO_KEEP)
+    def _is_at_most(self, one: IndexExpr, other: IndexExpr) -> bool:
+        """Whether a place is never behind another, as far as knowing what is stored may cost."""
+        return self._order.is_at_most(one, other, budget=MOST_PROOFS_TO_KEEP)
+
+    def _is_at_most_for_loads(self, one: IndexExpr, other: IndexExpr) -> bool:
+        """The same for a place that is read."""
+        return self._order.is_at_most(one, other, budget=MOST_PROOFS)
 
     def _ordered(self, one: IndexExpr, other: IndexExpr) -> _Limits | None:
-        return self._order.ordered(one, other, MOST_PROOFS_TO_KEEP)
+        """The lesser and the greater, where it is known which that is."""
+        if self._is_at_most(one, other):
+            return one, other
+        return (other, one) if self._is_at_most(other, one) else None
 
     # Numbers -------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 
 from tilenest.capture.frames import Frame
 from tilenest.capture.interpreter import Interpreter, placing
-from tilenest.errors import CaptureError
-from tilenest.language import Handle, Memory, Scalar, Tile
+from tilenest.errors import CaptureError, RankError
+from tilenest.language import Extents, Handle, HostNumbers, Memory, Scalar, Tile
 
 
 def bind_target(interpreter: Interpreter, target: ast.expr, value: object, frame: Frame) -> None:
@@ -36,7 +36,7 @@ def bind_target(interpreter: Interpreter, target: ast.expr, value: object, frame
         case ast.Attribute():
             base = interpreter.evaluate(target.value, frame)
             with placing(target, frame):
-                assign_attribute(interpreter, target, base, value, frame)
+                assign_attribute(interpreter, target, base, value)
         case _:
             raise AssertionError(f"no such target: {target}")
 
@@ -56,13 +56,12 @@ def assign_item(
             "a part of a tile is assigned, which is not supported yet",
             remedy="store to a view, or build the whole tile with tn.where over tn.iota",
         )
-    if isinstance(base, list | dict):
-        _check_owned(target, base, frame)
-        if isinstance(key, Scalar):
-            raise CaptureError(
-                f"an item of a {type(base).__name__} is assigned at a run-time index",
-                remedy="use a host int as the index, as in a Python loop over range(4)",
-            )
+    interpreter.outside.check(base, target.value)
+    if isinstance(base, list | dict) and isinstance(key, Scalar):
+        raise CaptureError(
+            f"an item of a {type(base).__name__} is assigned at a run-time index",
+            remedy="use a host int as the index, as in a Python loop over range(4)",
+        )
     if isinstance(base, dict) and interpreter.open_lists:
         raise CaptureError(
             "an item of a dict is assigned inside a run-time loop or `if`",
@@ -77,7 +76,7 @@ def assign_item(
 
 
 def assign_attribute(
-    interpreter: Interpreter, target: ast.Attribute, base: object, value: object, frame: Frame
+    interpreter: Interpreter, target: ast.Attribute, base: object, value: object
 ) -> None:
     """`base.name = value`."""
     refuse_held_memory([value], "an attribute")
@@ -86,7 +85,7 @@ def assign_attribute(
             f"the attribute {target.attr!r} is assigned inside a run-time loop or `if`",
             remedy="use a variable or a list slot: those are carried out of it",
         )
-    _check_owned(target, base, frame)
+    interpreter.outside.check(base, target.value)
     setattr(base, target.attr, value)
 
 
@@ -121,27 +120,6 @@ def refuse_held_memory(items: Iterable[object], what: str) -> None:
         )
 
 
-def _check_owned(target: ast.Subscript | ast.Attribute, base: object, frame: Frame) -> None:
-    """What lies outside the kernel outlives the capture and must not change in it."""
-    root: ast.expr = target.value
-    while isinstance(root, ast.Subscript | ast.Attribute):
-        root = root.value
-    if isinstance(root, ast.Name) and not _is_local(root.id, frame):
-        raise CaptureError(
-            f"{root.id!r}, a {type(base).__name__} from outside the kernel, is changed in it",
-            remedy="keep what the kernel changes in its own variables",
-        )
-
-
-def _is_local(name: str, frame: Frame) -> bool:
-    scope: Frame | None = frame
-    while scope is not None:
-        if name in scope.local_names:
-            return True
-        scope = scope.parent
-    return False
-
-
 def _unpack(
     interpreter: Interpreter, targets: Sequence[ast.expr], value: object, frame: Frame
 ) -> None:
@@ -150,7 +128,13 @@ def _unpack(
     expected = len(targets) - len(starred)
     if len(items) < expected or (len(items) > expected and not starred):
         relation = "at least " if starred else ""
-        raise ValueError(f"{len(items)} values are unpacked where {relation}{expected} are needed")
+        message = f"{len(items)} values are unpacked where {relation}{expected} are needed"
+        if isinstance(value, Extents | HostNumbers):
+            raise RankError(
+                f"a shape has {len(items)} axes: {message}",
+                remedy="name every axis once, or pass an array with as many axes as are named",
+            )
+        raise ValueError(message)
     if starred:
         (place,) = starred
         end = len(items) - (expected - place)

@@ -12,7 +12,6 @@ import ast
 import functools
 import inspect
 import os
-import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
@@ -21,6 +20,7 @@ import tilenest.errors
 from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.guards import is_package_module
 from tilenest.capture.interpreter import Interpreter, Return, unsupported
+from tilenest.capture.outside import changes_container
 from tilenest.capture.source import function_code
 from tilenest.errors import ArgumentTypeError, CaptureError, SourceLocation
 from tilenest.language import Handle as NestBase
@@ -38,10 +38,6 @@ _PACKAGE = str(Path(tilenest.errors.__file__).parent)
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 _SITE_FOLDERS = {"site-packages", "dist-packages"}
 _LIST_CHANGES = {"append", "extend", "insert", "pop", "remove", "clear"}
-_CHANGES: Mapping[type, set[str]] = {
-    dict: {"update", "pop", "popitem", "setdefault", "clear"},
-    set: {"add", "discard", "remove", "pop", "clear", "update"},
-}
 _INTERCEPTED: Mapping[object, object] = {range: range_, min: min_, max: max_, abs: abs_}
 _FORBIDDEN: Mapping[object, str] = {
     eval: "write the expression itself",
@@ -72,6 +68,7 @@ def evaluate_call(interpreter: Interpreter, node: ast.Call, frame: Frame) -> obj
                 raise TypeError(f"the keyword argument {name!r} is given twice")
             keywords[name] = given
     place = interpreter.at(node, frame)
+    _check_change(interpreter, callee, node.func)
     try:
         return call(interpreter, callee, tuple(arguments), keywords, place)
     except TypeError:
@@ -129,6 +126,8 @@ def call(
             return call_function(interpreter, function, given, keywords, place)
     elif isinstance(callee, BuiltinFunctionType | type):
         _check_builtin(interpreter, callee)
+        if callee is getattr or callee is hasattr:
+            _note_attribute(interpreter, arguments)
         callee = _INTERCEPTED.get(callee, callee)
     result: object = callee(*arguments, **keywords)  # type: ignore[operator]  # Python checks
     return result
@@ -143,6 +142,7 @@ def call_function(
 ) -> object:
     """Interpret a live function's body."""
     code = function_code(function)
+    interpreter.guards.interpret(function)
     signature = inspect.signature(function, follow_wrapped=False)
     frame = Frame(code, code.local_names, function, None, place, interpreter.guards)
     return _run(interpreter, frame, signature, arguments, keywords)
@@ -192,13 +192,6 @@ def is_user_file(file: str) -> bool:
         return False
     parts = Path(file).parts
     return not file.startswith(_STANDARD_LIBRARY) and _SITE_FOLDERS.isdisjoint(parts)
-
-
-def is_user_module(name: str) -> bool:
-    """Whether a module of this name is the user's own."""
-    if name.partition(".")[0] in sys.stdlib_module_names and name != "__main__":
-        return False
-    return is_user_file(getattr(sys.modules.get(name), "__file__", None) or "")
 
 
 def _python_function(callee: object) -> tuple[FunctionType | None, tuple[object, ...]]:
@@ -269,6 +262,22 @@ def holds_staged(value: object, depth: int = 3) -> bool:
     return any(holds_staged(item, depth - 1) for item in getattr(value, "__dict__", {}).values())
 
 
+def _check_change(interpreter: Interpreter, callee: object, node: ast.expr) -> None:
+    """A method that changes what it belongs to."""
+    if isinstance(callee, BuiltinFunctionType):
+        owner = callee.__self__
+        if changes_container(owner, callee.__name__):
+            named = node.value if isinstance(node, ast.Attribute) else node
+            interpreter.outside.check(owner, named)
+
+
+def _note_attribute(interpreter: Interpreter, arguments: tuple[object, ...]) -> None:
+    """What is asked of a module by a computed name is read from it."""
+    match arguments:
+        case (ModuleType() as module, str(name), *_):
+            interpreter.guards.read_attribute(interpreter.frames[-1].function, module, name)
+
+
 def _check_builtin(interpreter: Interpreter, callee: object) -> None:
     remedy = _FORBIDDEN.get(callee)
     if remedy is not None:
@@ -286,7 +295,7 @@ def _check_builtin(interpreter: Interpreter, callee: object) -> None:
             f"a list changes its length by .{name} inside a run-time loop or `if`",
             remedy="give the list its full length before, and assign its slots inside",
         )
-    if name in _CHANGES.get(type(owner), ()):
+    if isinstance(owner, dict | set) and changes_container(owner, name):
         raise CaptureError(
             f"a {type(owner).__name__} is changed by .{name} inside a run-time loop or `if`",
             remedy="use a variable or a list slot: those are carried out of it",

@@ -90,6 +90,7 @@ class _Capture:
         builder = Builder(self._ir_function.body)
         self._session = Session(self._module, self._ir_function, builder, bounds)
         self._interpreter = Interpreter(self._session, EXPRESSIONS, STATEMENTS)
+        self._interpreter.outside.add(self._configuration)
         self._session.on_call = self._inline
         self._views: dict[int, View] = {}
         self._arguments = self._make_arguments(annotations)

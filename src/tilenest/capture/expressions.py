@@ -15,7 +15,7 @@ from types import ModuleType
 
 from tilenest.capture.assignment import bind_target, refuse_held_memory
 from tilenest.capture.branches import conditional
-from tilenest.capture.calls import call_interpreted, evaluate_call, is_user_module, refuse_none
+from tilenest.capture.calls import call_interpreted, evaluate_call, refuse_none
 from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.interpreter import Evaluator, Interpreter
 from tilenest.capture.scopes import Comprehension, comprehension_names
@@ -134,8 +134,8 @@ def _attribute(interpreter: Interpreter, node: ast.Attribute, frame: Frame) -> o
     if not hasattr(None, node.attr):
         refuse_none(base, node.value)
     value: object = getattr(base, node.attr)
-    if isinstance(base, ModuleType) and is_user_module(base.__name__):
-        interpreter.guards.read_attribute(base, node.attr, value)
+    if isinstance(base, ModuleType):
+        interpreter.guards.read_attribute(frame.function, base, node.attr)
     return value
 
 

@@ -1,10 +1,10 @@
 """Under which facts a captured kernel stays valid.
 
-In: reads of free variables during capture, then the extents, strides and coincidences of
-arguments. Out: frozen `Guards` that say whether another call may use the same variant; their facts
-about arrays are the attribute `guards` of the IR's function, the types of its arguments and what
-compiled code checks. Numbers, strings and None are compared by value (and type), everything else by
-identity.
+In: what capture reads outside the kernel: names, attributes of modules, the code of functions; then
+the extents, strides and coincidences of arguments. Out: frozen `Guards` that say whether another
+call may use the same variant; their facts about arrays are the attribute `guards` of the IR's
+function, the types of its arguments and what compiled code checks. Numbers, strings and None are
+compared by value (and type), everything else by identity.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ from tilenest.records import record
 
 _BY_VALUE = (bool, int, float, complex, str, bytes, type(None), np.generic)
 _MISSING = object()
+_PARTS_OF_FUNCTIONS = ("__code__", "__defaults__", "__kwdefaults__")
 Numbers = tuple[int | None, ...]
 """Extents or strides of an array; None for what is known only at run time."""
 
 
 @record
 class FreeVariable:
-    """A name that capture read outside the kernel, and what it held."""
+    """Something that capture read outside the kernel, and what it held."""
 
     name: str
-    place: dict[str, object] | CellType | ModuleType
+    place: dict[str, object] | CellType | ModuleType | FunctionType
+    """the globals a function looks it up in, the cell of a closure, or what it is an attribute of
+    """
     expected: object
     """the value, or a weak reference to it"""
     is_weak: bool
@@ -40,23 +43,28 @@ class FreeVariable:
     def __repr__(self) -> str:
         return f"FreeVariable({self.name!r}, {self.expected!r})"
 
+    @property
+    def is_absent(self) -> bool:
+        """Whether there was nothing."""
+        return self.expected is _MISSING
+
     def current(self) -> object:
-        """What the name holds now."""
+        """What it holds now."""
+        if isinstance(self.place, dict):
+            return _looked_up(self.place, self.name)
         if isinstance(self.place, CellType):
             try:
                 return self.place.cell_contents
             except ValueError:
                 return _MISSING
-        if isinstance(self.place, ModuleType):
-            return getattr(self.place, self.name, _MISSING)
-        return self.place.get(self.name, _MISSING)
+        return getattr(self.place, self.name, _MISSING)
 
     def holds(self) -> bool:
-        """Whether the name still holds what capture saw."""
+        """Whether it still holds what capture saw."""
         current = self.current()
         if self.is_weak:
             assert isinstance(self.expected, weakref.ref)
-            return current is self.expected()
+            return current is not None and current is self.expected()
         return current is self.expected or (
             isinstance(self.expected, _BY_VALUE) and is_same_constant(current, self.expected)
         )
@@ -136,16 +144,24 @@ def is_same_constant(one: object, other: object) -> bool:
         return True
     if type(one) is not type(other):
         return False
-    if isinstance(one, float | np.floating) and one != one:
-        return bool(other != other)
-    if isinstance(one, float) and one == 0.0:
-        return str(one) == str(other)
+    if isinstance(one, float | complex | np.inexact):
+        return repr(one) == repr(other)
     return bool(one == other)
 
 
-def is_package_module(name: str | None) -> bool:
-    """Whether a module belongs to this package."""
-    return (name or "").partition(".")[0] == __name__.partition(".")[0]
+def _looked_up(namespace: dict[str, object], name: str) -> object:
+    """What a name means to a function with these globals."""
+    if name in namespace:
+        return namespace[name]
+    library = namespace.get("__builtins__", builtins)
+    names = vars(library) if isinstance(library, ModuleType) else library
+    assert isinstance(names, Mapping)
+    return names.get(name, _MISSING)
+
+
+def is_package_module(name: object) -> bool:
+    """Whether a module of this name belongs to this package."""
+    return isinstance(name, str) and name.partition(".")[0] == __name__.partition(".")[0]
 
 
 def alias_groups(specs: Sequence[Specification]) -> tuple[int, ...]:
@@ -200,7 +216,8 @@ def facts_of(
 
 
 class GuardRecorder:
-    """Collects the free variables that one capture reads."""
+    """Collects what one capture reads outside. The package's own library does not change while a
+    program runs, and functions of its own have nothing to watch."""
 
     def __init__(self) -> None:
         self._variables: dict[tuple[int, str], FreeVariable] = {}
@@ -214,24 +231,30 @@ class GuardRecorder:
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         if name in cells:
             return self._read_cell(cells[name], name)
-        if name in function.__globals__:
-            value = function.__globals__[name]
-            # The package's own library does not change while a program runs.
-            if not is_package_module(function.__module__):
-                self._record(name, function.__globals__, value)
-            return value
-        if name in vars(builtins):
-            found: object = vars(builtins)[name]
-            return found
-        raise UndefinedVariableError(
-            f"{name!r} is not defined",
-            remedy="define or import it before the kernel is called, and check the spelling",
-        )
+        value = _looked_up(function.__globals__, name)
+        if value is _MISSING:
+            raise UndefinedVariableError(
+                f"{name!r} is not defined",
+                remedy="define or import it before the kernel is called, and check the spelling",
+            )
+        if not is_package_module(function.__module__):
+            self._record(name, function.__globals__, value)
+        return value
 
-    def read_attribute(self, module: ModuleType, name: str, value: object) -> None:
-        """Note a number or string read from a module of the user's."""
-        if isinstance(value, _BY_VALUE):
-            self._record(name, module, value)
+    def read_attribute(self, function: FunctionType, module: ModuleType, name: str) -> None:
+        """Note what a function reads from a module, or that it finds nothing there."""
+        home = vars(module).get("__name__")
+        if not is_package_module(function.__module__) and not is_package_module(home):
+            self._record(name, module, getattr(module, name, _MISSING))
+
+    def interpret(self, function: FunctionType) -> None:
+        """Note which code and defaults a live function has."""
+        if not is_package_module(function.__module__):
+            for name in _PARTS_OF_FUNCTIONS:
+                value = getattr(function, name)
+                # Without defaults, every argument is given.
+                if value is not None:
+                    self._record(name, function, value)
 
     def _read_cell(self, cell: CellType, name: str) -> object:
         try:
@@ -245,15 +268,21 @@ class GuardRecorder:
         return value
 
     def _record(
-        self, name: str, place: dict[str, object] | CellType | ModuleType, value: object
+        self,
+        name: str,
+        place: dict[str, object] | CellType | ModuleType | FunctionType,
+        value: object,
     ) -> None:
         key = (id(place), name)
         if key in self._variables:
             return
         reference = None if isinstance(value, _BY_VALUE) else _weak_reference(value)
-        self._variables[key] = FreeVariable(
+        variable = FreeVariable(
             name, place, value if reference is None else reference, reference is not None
         )
+        # What a module computes anew each time it is asked would never hold.
+        if variable.holds():
+            self._variables[key] = variable
 
 
 def _weak_reference(value: object) -> weakref.ref[object] | None:

@@ -18,6 +18,7 @@ from typing import Any
 import tilenest.errors
 from tilenest.capture.frames import Frame
 from tilenest.capture.guards import GuardRecorder
+from tilenest.capture.outside import Outside
 from tilenest.errors import CaptureError, InternalError, SourceLocation, TileError, render
 from tilenest.language import Session
 from tilenest.records import record
@@ -59,6 +60,7 @@ class Interpreter:
     ) -> None:
         self.session = session
         self.guards = GuardRecorder()
+        self.outside = Outside(self.guards)
         self.frames: list[Frame] = []
         self.open_lists: list[set[int]] = []
         """per open region: the identities of the lists whose slots it carries"""
@@ -175,7 +177,11 @@ _REMEDIES: dict[type[ast.AST], tuple[str, str]] = {
     ast.AsyncWith: ("async with", "open the context around the kernel call"),
     ast.With: ("with", "open the context around the kernel call"),
     ast.ClassDef: ("a class definition", "define the class outside the kernel"),
-    ast.Global: ("global", "return the value, or pass it as an argument"),
+    ast.Global: (
+        "global",
+        "leave the line out to read the name; results leave a kernel through views, a function of "
+        "its own by `return`",
+    ),
     ast.Nonlocal: ("nonlocal", "return the value and assign it in the function that owns it"),
     ast.Try: ("try", "test the condition with `if` before the statement that may fail"),
     ast.TryStar: ("try", "test the condition with `if` before the statement that may fail"),

@@ -15,6 +15,7 @@ import copy
 import dis
 import inspect
 import itertools
+import marshal
 import sys
 import threading
 import warnings
@@ -27,6 +28,8 @@ _FUTURES = sum({getattr(__future__, name).compiler_flag for name in __future__.a
 _IS_NESTED = inspect.CO_NESTED
 """Of `co_flags`: the function has one around it."""
 _LOADS_OF_NAMES = ("LOAD_FAST", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "STORE_FAST_LOAD_FAST")
+_WITHOUT_REFERENCES = 2
+"""The version of Python's format in which equal constants are written alike."""
 _quiet = threading.Lock()
 """Filters of warnings belong to the process: two threads would leave those of each other."""
 _REWRITER = "_pytest.assertion.rewrite"
@@ -36,8 +39,9 @@ _REWRITER = "_pytest.assertion.rewrite"
 def is_text_of(node: FunctionNode, code: CodeType) -> bool:
     """Whether compiling the definition gives this code."""
     try:
-        return _placeless(_compiled(node, code)) == _placeless(code)
-    except SyntaxError:
+        return _written(_compiled(node, code)) == _written(code)
+    except (SyntaxError, ValueError):
+        # Not Python where it stands, or with constants that no text can hold.
         return False
 
 
@@ -66,19 +70,22 @@ def _compiled(node: FunctionNode, code: CodeType) -> CodeType:
 
 def _levels_around(code: CodeType) -> list[str]:
     """The headers of the classes and functions around a definition, outermost first. The first
-    function has the variables of the closure."""
+    function has the variables of the closure. Lambdas and comprehensions are functions."""
     path = code.co_qualname.split(".")
     closure = ", ".join(code.co_freevars)
     levels: list[str] = []
     for name, inner in itertools.pairwise(path):
         if name == "<locals>":
             continue
+        is_class = inner != "<locals>" and name.isidentifier()
         spelled = name if name.isidentifier() else "around"
-        levels.append(f"def {spelled}({closure}):" if inner == "<locals>" else f"class {spelled}:")
-        closure = "" if inner == "<locals>" else closure
+        levels.append(f"class {spelled}:" if is_class else f"def {spelled}({closure}):")
+        closure = closure if is_class else ""
     if closure:
-        # A function that declares the name global leaves no trace in the path.
-        levels.insert(0, f"def around({closure}): global {path[0]};")
+        # A function that declares the name global leaves no trace in the path, and neither does a
+        # comprehension that is part of what is around it.
+        names = f"global {path[0]};" if path[0].isidentifier() else ""
+        levels.insert(0, f"def around({closure}): {names}")
     return levels
 
 
@@ -112,6 +119,11 @@ def _owners_of_methods(code: CodeType) -> Iterator[object]:
 
 def _codes_in(code: CodeType) -> Iterator[CodeType]:
     return (value for value in code.co_consts if isinstance(value, CodeType))
+
+
+def _written(code: CodeType) -> bytes:
+    """The code as bytes, which differ where its numbers do: a NaN is written like itself."""
+    return marshal.dumps(_placeless(code), _WITHOUT_REFERENCES)
 
 
 def _placeless(code: CodeType) -> CodeType:

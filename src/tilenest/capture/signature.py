@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import SupportsIndex
 
-from tilenest.errors import RankError, ShapeError
+from tilenest.errors import RankError, ShapeError, shown
 from tilenest.ir import LARGEST_EXTENT, DType, bool_, float64, int64
 from tilenest.language import as_dtype, host_int
 from tilenest.records import record
@@ -122,12 +122,12 @@ def _extent(item: object) -> Extent:
     extent = host_int(item)
     if extent is None:
         raise ShapeError(
-            f"{item!r} is not an extent",
+            f"{shown(item)} is not an extent",
             remedy="use a number, or None or a name for an extent known at run time",
         )
     if not 0 <= extent <= LARGEST_EXTENT:
         raise ShapeError(
-            f"the extent {extent} is {'negative' if extent < 0 else 'over 2**48'}",
+            f"the extent {shown(extent)} is {'negative' if extent < 0 else 'over 2**48'}",
             remedy="use a number from 0 to 2**48",
         )
     return extent
@@ -137,7 +137,7 @@ def _stride(item: object) -> int | None:
     step = host_int(item)
     if item is not None and (step is None or abs(step) > LARGEST_EXTENT):
         raise ShapeError(
-            f"{item!r} is not a stride",
+            f"{shown(item)} is not a stride",
             remedy="use a number of elements, up to 2**48, or None for one known at run time",
         )
     return step

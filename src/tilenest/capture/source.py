@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 
 from tilenest.capture.liveness import NameLiveness, analyse
+from tilenest.capture.private_names import as_compiled, class_around, private_name
 from tilenest.capture.same_code import is_text_of
 from tilenest.capture.scopes import FunctionNode, captured_names, local_names
 from tilenest.errors import SourceLocation, SourceUnavailableError
@@ -104,7 +105,8 @@ def _parse(function: FunctionType) -> FunctionCode:
         node: FunctionNode | None = _find_lambda(code, lines)
     else:
         node = _parse_alone(code, lines) or _find_definition(code, lines)
-    return FunctionCode(_checked(function, node), SourceText(code.co_filename, tuple(lines)))
+    found = as_compiled(_checked(function, node), code)
+    return FunctionCode(found, SourceText(code.co_filename, tuple(lines)))
 
 
 def _checked(function: FunctionType, node: FunctionNode | None) -> FunctionNode:
@@ -218,7 +220,8 @@ def _has_parameters_of(node: FunctionNode, code: CodeType) -> bool:
     arguments = node.args
     written = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     count = code.co_argcount + code.co_kwonlyargcount
-    return [item.arg for item in written] == list(code.co_varnames[:count])
+    names = [private_name(item.arg, class_around(code)) for item in written]
+    return names == list(code.co_varnames[:count])
 
 
 def _span(node: ast.AST) -> tuple[int, int, int, int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tilenest.capture.assignment import assign_attribute, assign_item, bind_target
 from tilenest.capture.branches import if_statement
@@ -23,6 +23,7 @@ from tilenest.capture.interpreter import (
     Signal,
     noted_assertion,
 )
+from tilenest.capture.outside import is_container
 from tilenest.capture.regions import nest_loop, range_loop
 from tilenest.capture.staged import truth
 from tilenest.errors import CaptureError
@@ -57,28 +58,32 @@ def _annotated(interpreter: Interpreter, node: ast.AnnAssign, frame: Frame) -> S
 
 
 def _augmented(interpreter: Interpreter, node: ast.AugAssign, frame: Frame) -> Signal:
-    apply = _IN_PLACE.get(type(node.op)) or BINARY[type(node.op)]
     target = node.target
     if isinstance(target, ast.Name):
         before = frame.load(target.id)
-        value = interpreter.evaluate(node.value, frame)
-        interpreter.at(node, frame)
-        bind_target(interpreter, target, apply(before, value), frame)
+        bind_target(interpreter, target, _applied(interpreter, node, before, frame), frame)
         return None
     base = interpreter.evaluate(target.value, frame)
     if isinstance(target, ast.Attribute):
         before = getattr(base, target.attr)
-        value = interpreter.evaluate(node.value, frame)
-        interpreter.at(node, frame)
-        assign_attribute(interpreter, target, base, apply(before, value), frame)
+        value = _applied(interpreter, node, before, frame)
+        assign_attribute(interpreter, target, base, value)
         return None
     key = interpreter.evaluate(target.slice, frame)
     interpreter.at(target, frame)
     before = operator.getitem(base, key)  # type: ignore[call-overload]  # any host object
+    value = _applied(interpreter, node, before, frame)
+    assign_item(interpreter, target, base, key, value, frame)
+    return None
+
+
+def _applied(interpreter: Interpreter, node: ast.AugAssign, before: object, frame: Frame) -> object:
+    apply = _IN_PLACE.get(type(node.op)) or BINARY[type(node.op)]
     value = interpreter.evaluate(node.value, frame)
     interpreter.at(node, frame)
-    assign_item(interpreter, target, base, key, apply(before, value), frame)
-    return None
+    if is_container(before):
+        interpreter.outside.check(before, node.target)
+    return apply(before, value)
 
 
 def _for(interpreter: Interpreter, node: ast.For, frame: Frame) -> Signal:
@@ -129,15 +134,28 @@ def _host_iteration(interpreter: Interpreter, body: list[ast.stmt], frame: Frame
 
 
 def _return(interpreter: Interpreter, node: ast.Return, frame: Frame) -> Signal:
-    staged = next((name for name in frame.contexts if name != "loop"), None)
-    if staged is not None:
+    staged = [name for name in frame.contexts if name != "loop"]
+    if staged:
         raise CaptureError(
-            f"`return` stands inside {_construct(staged)}",
-            remedy="assign the result to a variable, and return it behind the region",
+            f"`return` stands inside {_construct(staged[0])}",
+            remedy=_instead_of_return(node, staged),
         )
     value = None if node.value is None else interpreter.evaluate(node.value, frame)
     interpreter.at(node, frame)
     return Return(value)
+
+
+def _instead_of_return(node: ast.Return, staged: Sequence[str]) -> str:
+    """What to write where the rest of a body may not be left out by leaving it."""
+    rest = "put the rest of the body under an `if`"
+    if node.value is None:
+        return rest
+    if "parallel" in staged:
+        return f"store the result to a view, which every instance may, and {rest}"
+    return (
+        "give a variable its first value before the region, assign the result to it inside, and "
+        "return it behind"
+    )
 
 
 def _break(_interpreter: Interpreter, _node: ast.Break, frame: Frame) -> Signal:

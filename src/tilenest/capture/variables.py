@@ -13,7 +13,7 @@ import numpy as np
 
 from tilenest.capture.frames import Frame, Poison
 from tilenest.capture.guards import is_same_constant
-from tilenest.errors import CaptureError
+from tilenest.errors import CaptureError, shown
 from tilenest.language import Element
 from tilenest.layouts import namesakes_hint
 from tilenest.records import record
@@ -131,7 +131,7 @@ def _collect_lists(value: object, label: str, found: dict[int, tuple[list[object
         return
     for key, item in inner:
         if isinstance(item, list | tuple | dict):
-            _collect_lists(item, f"{label}[{key!r}]", found)
+            _collect_lists(item, f"{label}[{shown(key)}]", found)
 
 
 def leaves(value: object) -> list[object]:
@@ -191,9 +191,10 @@ def describe(value: object) -> str:
         labels = ", ".join(dim.label for dim in value.dims if dim.label)
         return f"{noun} of {value.dtype}" + (f" over {labels}" if labels else "")
     if is_number(value):
-        return f"the number {value!r}"
+        return f"the number {shown(value)}"
     if isinstance(value, tuple):
         return f"a tuple of {len(value)}"
     if isinstance(value, Poison):
         return "undefined"
-    return f"{value!r}" if value is None or isinstance(value, str) else f"a {type(value).__name__}"
+    is_plain = value is None or isinstance(value, str)
+    return shown(value) if is_plain else f"a {type(value).__name__}"

@@ -46,15 +46,14 @@ class RemapObserver:
 
 @record
 class AppliedRemap:
-    """`map` takes new coordinates to old ones, where each result of `active` is at least 0; of the
-    old instances, those have to run where each result of `wanted` is. The maps share `symbols`, the
-    names of run-time extents; `definitions` say what new ones among them are."""
+    """`map` takes new coordinates to old ones, where each result of `active` is at least 0; every
+    old instance has to run. The maps share `symbols`, the names of run-time extents; `definitions`
+    say what new ones among them are."""
 
     old: tuple[RemapLevel, ...]
     new: tuple[RemapLevel, ...]
     map: AffineMap
     active: AffineMap
-    wanted: AffineMap
     steps: tuple[str, ...]
     observers: tuple[RemapObserver, ...] = ()
     symbols: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from tilenest.execution.levels import (
     ExecLevel,
     ExecStructure,
     Observer,
+    ObserverKind,
     PrefixCut,
 )
 from tilenest.execution.memory_claims import (
@@ -55,6 +56,7 @@ __all__ = [
     "Fact",
     "MemoryEquation",
     "Observer",
+    "ObserverKind",
     "Physical",
     "PrefixCut",
     "Reanchor",

@@ -4,33 +4,36 @@ In: an execution structure, the levels that are bound, and the scopes of a targe
 binding maps the instances of the prefix that ends with its level to target coordinates; an axis of
 these is named after a scope, with a part behind a dot where several levels share one, or after
 `time` where units take several turns. What encloses an instance has to enclose its unit: the target
-ancestor of the child's binding is the parent's binding of the ancestor.
+ancestor of the child's binding is the parent's binding of the ancestor. The witness of a disproof
+is one or two instances; what no instance breaks holds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import prod
 
 from tilenest.errors import VerifyError
 from tilenest.execution.levels import ExecStructure, Observer, PrefixCut
-from tilenest.execution.pairs import STRUCTURE, all_proven, no_pair
+from tilenest.execution.pairs import STRUCTURE, all_proven, holds_on, is_empty, no_pair
 from tilenest.execution.proofs import Fact
-from tilenest.execution.remap import formula_over
+from tilenest.execution.remap import extent_in, formula_over
 from tilenest.execution.scopes import TargetScopes
 from tilenest.layouts import (
     Answer,
     Axis,
+    Const,
+    Constraint,
     DimRef,
     Expressions,
+    IndexExpr,
+    IndexSet,
     LayoutMap,
     Project,
     Space,
-    Witness,
     check_kind,
-    disproven,
     equal,
     is_bounded,
     is_total,
@@ -38,7 +41,7 @@ from tilenest.layouts import (
     tuple_of,
     unknown,
 )
-from tilenest.records import record
+from tilenest.records import record, replace
 
 TIME = "time"
 
@@ -58,7 +61,8 @@ class Binding:
 
 
 def bind(structure: ExecStructure, bound: Sequence[tuple[str, str]]) -> tuple[Binding, ...]:
-    """Bindings of levels to scopes where each coordinate is the number of a unit."""
+    """Bindings of levels to scopes where each coordinate is the number of a unit. Raises a
+    `VerifyError` for a level that is not there, and for what is no pair of names."""
     check_kind(structure, ExecStructure, "what is bound")
     pairs = tuple_of(bound, tuple, "what is bound")
     if any(len(pair) != 2 for pair in pairs):
@@ -85,7 +89,9 @@ def check_bindings(
     scopes: TargetScopes,
     observers: Sequence[Observer] = (),
 ) -> tuple[Fact, ...]:
-    """What is known of the bindings, one fact a rule and binding or pair of bindings."""
+    """What is known of the bindings, one fact a rule and binding or pair of bindings. Raises a
+    `VerifyError` for levels that are not parallel, scopes that the target lacks, and maps of
+    another prefix."""
     check_kind(structure, ExecStructure, "what is bound")
     check_kind(scopes, TargetScopes, "the scopes of a target")
     bindings = tuple_of(bindings, Binding, "the bindings")
@@ -131,14 +137,21 @@ def _scope_of(axis: Axis) -> str:
 def _is_contained(
     structure: ExecStructure, outer: Binding, inner: Binding, scopes: TargetScopes
 ) -> Answer:
+    """Whether no instance is in a unit of a scope that the scope around it does not contain."""
     if scopes.is_within(inner.scope, outer.scope):
         return proven(STRUCTURE, f"{inner.scope} is within {outer.scope}")
-    pair = (structure.position(outer.level), structure.position(inner.level))
+    answer = is_empty(_instances(structure, inner), "no instance is in such a unit")
     reason = (
         f"level {inner.level} is inside {outer.level}, but scope {inner.scope} is not within "
         f"{outer.scope}"
     )
-    return disproven(STRUCTURE, reason, Witness((pair,)))
+    return replace(answer, reason=reason) if answer.is_disproven else answer
+
+
+def _instances(structure: ExecStructure, binding: Binding) -> IndexSet:
+    """The instances of the prefix that ends with a bound level."""
+    names = structure.symbols
+    return IndexSet(binding.map.domain, structure.laws_over(names), names)
 
 
 def _commutes(outer: Binding, inner: Binding) -> Answer:
@@ -165,13 +178,28 @@ def _has_units(binding: Binding, scopes: TargetScopes) -> Answer:
         if arity is None:
             continue
         known = [extent for extent in extents if isinstance(extent, int)]
-        if prod(known) > arity and len(known) == len(extents):
-            reason = f"{prod(known)} units of {name} are asked for, of {arity}"
-            return disproven(STRUCTURE, reason, Witness((tuple(known),)))
         if len(known) < len(extents) and 0 not in known:
             return unknown(STRUCTURE, f"how many units of {name} is known at run time")
+        if len(known) == len(extents) and prod(known) > arity:
+            answer = _is_numbered_below(arity, binding, name)
+            reason = f"{prod(known)} units of {name} are asked for, of {arity}"
+            if not answer.is_proven:
+                return replace(answer, reason=reason)
     answers = (is_total(binding.map), is_bounded(binding.map))
     return all_proven(answers, "there are units enough")
+
+
+def _is_numbered_below(arity: int, binding: Binding, scope: str) -> Answer:
+    """Whether no instance is in a unit of a scope beyond those there are."""
+    found = formula_over(binding.map, binding.map.symbols)
+    if found is None:
+        return unknown(STRUCTURE, "the binding is not one formula")
+    number: IndexExpr = Const(0)
+    for result, axis in zip(found.results, binding.map.codomain.axes, strict=True):
+        if _scope_of(axis) == scope:
+            number = number * extent_in(axis.extent, found.symbols) + result
+    reason = f"there are {arity} units of {scope}"
+    return holds_on(found.domain, Constraint(Const(arity - 1) - number), reason)
 
 
 def _has_own_unit(
@@ -201,15 +229,26 @@ def _converges(
 ) -> Answer:
     """Whether the units below a cut act together, and are whole units of their scopes."""
     depth = observer.cut.depth
-    above = {b.scope for b in bindings if structure.position(b.level) < depth}
-    for binding in bindings:
-        place = structure.position(binding.level)
+    places = [structure.position(binding.level) for binding in bindings]
+    answers = []
+    for binding, place in zip(bindings, places, strict=True):
         if place < depth:
             continue
         if not scopes.scope(binding.scope).is_convergent:
             reason = f"{observer} is spread over {binding.scope}, whose units go their own ways"
-            return disproven(STRUCTURE, reason, Witness(((place,),)))
-        if binding.scope in above:
-            reason = f"{observer} is spread over a part of the units of {binding.scope} only"
-            return disproven(STRUCTURE, reason, Witness(((place,),)))
-    return proven(STRUCTURE, f"{observer} acts as one")
+            answers.append(_is_alone(structure, binding, place, range(depth), reason))
+        for other, above in zip(bindings, places, strict=True):
+            if other.scope == binding.scope and above < depth:
+                reason = f"{observer} is spread over a part of the units of {binding.scope} only"
+                shared = {*range(place + 1)} - {above}
+                answers.append(_is_alone(structure, binding, above, shared, reason))
+    return all_proven(answers, f"{observer} acts as one")
+
+
+def _is_alone(
+    structure: ExecStructure, binding: Binding, place: int, shared: Iterable[int], reason: str
+) -> Answer:
+    """Whether no two instances that share coordinates differ at a place."""
+    instances = _instances(structure, binding)
+    answer = no_pair(instances, shared, (), DimRef(place), "one instance acts alone")
+    return replace(answer, reason=reason) if answer.is_disproven else answer

@@ -36,9 +36,10 @@ _REMEDIES = {
     "active": "give the remap a predicate that stops at the old extents",
     "once": "give the remap a predicate that leaves out the repeated instances",
     "all": "use factors and extents that reach every instance",
-    "kind": "keep parallel, ordered and combining levels apart",
+    "kind": "keep parallel, ordered and combining levels apart, and each in its scope",
     "order": "keep ordered levels in their order, and outside the levels they order",
     "prefix": "keep the levels above this cut outermost",
+    "prefix active": "give the remap a predicate that stops at the old extents above this cut",
     "prefix once": "keep the levels above this cut outermost, or re-anchor what can be repeated",
     "prefix all": "keep the levels above this cut outermost",
     "owner": "keep the parallel levels above this cut outermost",
@@ -78,15 +79,24 @@ class RemapProof:
         return first_failure(self.facts)
 
     def __str__(self) -> str:
-        who = "the levels" if self.observer is None else str(self.observer)
-        lines = [f"{who}: new depth {self.new_cut.depth}", *map(str, self.facts)]
+        lines = [f"{self._who}: new depth {self.new_cut.depth}", *map(str, self.facts)]
         return "\n  ".join(lines)
+
+    def __repr__(self) -> str:
+        failure = self.failure
+        outcome = "proven" if failure is None else f"{failure.law!r} is not proven"
+        return f"<RemapProof of {self._who}: {outcome}>"
+
+    @property
+    def _who(self) -> str:
+        return "the levels" if self.observer is None else str(self.observer)
 
 
 def check(
     remap: ExecRemap, observers: Sequence[Observer], reanchors: Sequence[Reanchor] = ()
 ) -> tuple[RemapProof, ...]:
-    """The proofs of a remap: of the whole, then of each observer. Refuses what is not proven."""
+    """The proofs of a remap: of the whole, then of each observer. Raises a `RemapError` with the
+    first law that is not proven, and as `judge` does."""
     proofs = []
     for proof in judge(remap, observers, reanchors):
         if proof.failure is not None:
@@ -98,7 +108,9 @@ def check(
 def judge(
     remap: ExecRemap, observers: Sequence[Observer], reanchors: Sequence[Reanchor] = ()
 ) -> Iterator[RemapProof]:
-    """What is known of each law, one observer after the other, the whole first."""
+    """What is known of each law, one observer after the other, the whole first. Raises a
+    `VerifyError` for cuts that are not there, and a `RemapError` for rewrites of nobody who
+    observes, or above an anchor."""
     check_kind(remap, ExecRemap, "what is judged")
     for observer in tuple_of(observers, Observer, "the observers"):
         remap.old.check_cut(observer.cut)
@@ -114,7 +126,8 @@ def judge(
 
 def holds_at(remap: ExecRemap, observer: Observer, new_cut: PrefixCut) -> bool:
     """Whether an observer finds what it sees at a new cut; of the order among owners nothing is
-    said, which is the same wherever they stand."""
+    said, which is the same wherever they stand. Raises a `VerifyError` for cuts that are not
+    there."""
     check_kind(remap, ExecRemap, "what is judged")
     check_kind(observer, Observer, "who observes")
     remap.new.check_cut(new_cut)
@@ -229,7 +242,7 @@ class _Judge:
     def laws(self, observer: Observer, cut: CutMap) -> Iterator[Fact]:
         """The laws of an observer."""
         yield Fact("prefix", self.known(self.decides, cut))
-        yield Fact("prefix", self.known(lands, cut))
+        yield Fact("prefix active", self.known(lands, cut))
         may_repeat = observer.is_repeatable and observer in self.moved
         if observer.kind != "frontier" and not may_repeat:
             law = "participants" if observer.kind == "convergence" else "prefix once"

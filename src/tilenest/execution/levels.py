@@ -22,9 +22,10 @@ from tilenest.layouts import (
     DimRef,
     IndexExpr,
     IndexSet,
-    Project,
+    Interval,
     Space,
     Sym,
+    bounds,
     check_kind,
     tuple_of,
     whole_number,
@@ -36,6 +37,8 @@ ObserverKind = Literal["anchor", "frontier", "owner", "convergence"]
 KINDS = ("parallel", "serial", "pipeline", "reduce")
 OBSERVERS = ("anchor", "frontier", "owner", "convergence")
 UNORDERED = "unordered_tree"
+_MOST = (1 << 63) - 1
+"""the largest index"""
 _set = object.__setattr__
 
 
@@ -80,9 +83,9 @@ class ExecLevel:
         return self.kind != "parallel" and self.policy != UNORDERED
 
     @property
-    def family(self) -> tuple[str, str]:
-        """What a remap may not change of a level."""
-        return self.kind, self.policy
+    def family(self) -> tuple[str, str, str]:
+        """What a remap may not change of a level; where its instances go to is for a binding."""
+        return self.kind, self.policy, self.scope
 
     def __str__(self) -> str:
         policy = f".{self.policy}" if self.policy else ""
@@ -158,6 +161,7 @@ class ExecStructure:
         _set(self, "levels", tuple_of(self.levels, ExecLevel, "the levels"))
         _set(self, "definitions", tuple_of(self.definitions, Definition, "the definitions"))
         _check_definitions(self.definitions)
+        _check_sizes(self.levels, self.definitions)
         identities = [level.identity for level in self.levels]
         if len(set(identities)) < len(identities):
             raise VerifyError(
@@ -241,11 +245,6 @@ class ExecStructure:
                 remedy=f"use a depth from 0 to {self.depth}",
             )
 
-    def project(self, cut: PrefixCut) -> Project:
-        """The map of every instance to the one of a prefix that it belongs to."""
-        self.check_cut(cut)
-        return Project(self.space, tuple(range(cut.depth)))
-
     def laws_over(self, names: tuple[str, ...]) -> tuple[Constraint, ...]:
         """What the definitions say, where `Sym(i)` is the i-th of the names."""
         return tuple(
@@ -277,6 +276,26 @@ class ExecStructure:
             arguments = [values[name] for name in entry.arguments]
             values[entry.name] = entry.expression.evaluate((), arguments)
         return values
+
+
+def _check_sizes(levels: tuple[ExecLevel, ...], definitions: tuple[Definition, ...]) -> None:
+    """An extent is at least 0: of a formula that could be less, this would be a claim about what it
+    is made of."""
+    extents = {level.extent for level in levels}
+    known: dict[str, Interval | None] = {}
+    for entry in definitions:
+        numbers: dict[DimRef | Sym, Interval] = {}
+        for place, name in enumerate(entry.arguments):
+            number = known.get(name, (0, _MOST))
+            if number is not None:
+                numbers[Sym(place)] = number
+        known[entry.name] = found = bounds(entry.expression, numbers)
+        if entry.name in extents and (found is None or found[0] < 0):
+            raise VerifyError(
+                f"the extent {entry.name} = {entry.expression} of {', '.join(entry.arguments)} may "
+                "be negative",
+                remedy="define extents by formulas that give at least 0",
+            )
 
 
 def _check_definitions(definitions: tuple[Definition, ...]) -> None:

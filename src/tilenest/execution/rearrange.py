@@ -3,7 +3,8 @@
 In: an execution structure and what to do with its levels. Out: a remap, which names the step it
 was made by. A step refuses what is no rearrangement (a level that is not there, factors that lose
 instances, levels of two kinds in one); whether the observers of a program allow it is a question
-for `check`.
+for `check`. A level that is not there is a `VerifyError`, what is none or no number an
+`ArgumentTypeError`; what else a step refuses, a `RemapError`, it says itself.
 """
 
 from __future__ import annotations
@@ -34,9 +35,16 @@ from tilenest.layouts import (
 )
 from tilenest.records import replace
 
+_HALVES = (".0", ".1")
+_SIDES = ("_outer", "_inner")
+_LONGEST = 64
+"""Of a name that is made of names; one that were longer is cut, so that no chain of steps makes
+names grow without end."""
+
 
 def split(structure: ExecStructure, level: str, factor: int) -> ExecRemap:
-    """A level as blocks of `factor` instances; where they do not come out even, a predicate."""
+    """A level as blocks of `factor` instances; where they do not come out even, a predicate. Raises
+    a `RemapError` for a factor below 1."""
     check_kind(structure, ExecStructure, "what is rearranged")
     place, factor = structure.position(level), whole_number(factor, "the factor of a split")
     if factor < 1:
@@ -47,9 +55,12 @@ def split(structure: ExecStructure, level: str, factor: int) -> ExecRemap:
     whole = structure.levels[place]
     blocks, definitions = _blocks(structure, whole.extent, factor)
     pair = [
-        replace(whole, identity=identity, name=f"{whole.name}_{part}", extent=extent)
-        for identity, part, extent in zip(
-            _fresh(structure, level, 2), ("outer", "inner"), (blocks, factor), strict=True
+        replace(whole, identity=identity, name=name, extent=extent)
+        for identity, name, extent in zip(
+            _parts_of(level, _HALVES, _identities(structure)),
+            _parts_of(whole.name, _SIDES, _names(structure)),
+            (blocks, factor),
+            strict=True,
         )
     ]
     new = _with_levels(structure, _spliced(structure.levels, place, 1, pair), definitions)
@@ -66,9 +77,11 @@ def split(structure: ExecStructure, level: str, factor: int) -> ExecRemap:
 
 
 def fuse(structure: ExecStructure, *levels: str) -> ExecRemap:
-    """Adjacent levels as one, the last of them fastest; their nests become one as well."""
+    """Adjacent levels as one, the last of them fastest; their nests become one as well. The halves
+    of a split become the level that they are of. Raises a `RemapError` for levels that do not
+    follow one another, or differ in kind, policy or scope."""
     place, run = _run(structure, levels)
-    if len({(level.family, level.scope) for level in run}) > 1:
+    if len({level.family for level in run}) > 1:
         raise RemapError(
             f"levels of different kinds cannot be fused: {', '.join(map(str, run))}",
             remedy="fuse levels of one kind, policy and scope",
@@ -76,8 +89,8 @@ def fuse(structure: ExecStructure, *levels: str) -> ExecRemap:
     extent, definitions = _product(structure, [level.extent for level in run])
     fused = replace(
         run[0],
-        identity=_unused(structure, "+".join(levels)),
-        name="_".join(level.name for level in run),
+        identity=_whole_of(levels, _HALVES, "+", _identities(structure, run)),
+        name=_whole_of([level.name for level in run], _SIDES, "_", _names(structure, run)),
         extent=extent,
     )
     joined = {level.nest for level in run}
@@ -93,9 +106,10 @@ def fuse(structure: ExecStructure, *levels: str) -> ExecRemap:
 
 
 def unite(structure: ExecStructure, *levels: str) -> ExecRemap:
-    """Adjacent levels as axes of one nest; each of them stays the level it is."""
+    """Adjacent levels as axes of one nest; each of them stays the level it is. Raises a
+    `RemapError` as `fuse` does."""
     _, run = _run(structure, levels)
-    if len({(level.family, level.scope) for level in run}) > 1:
+    if len({level.family for level in run}) > 1:
         raise RemapError(
             f"levels of different kinds cannot be united: {', '.join(map(str, run))}",
             remedy="unite levels of one kind, policy and scope",
@@ -114,7 +128,8 @@ def unite(structure: ExecStructure, *levels: str) -> ExecRemap:
 
 
 def permute(structure: ExecStructure, order: Sequence[str]) -> ExecRemap:
-    """The same levels in another order, outermost first."""
+    """The same levels in another order, outermost first. Raises a `RemapError` where not every
+    level is named once."""
     check_kind(structure, ExecStructure, "what is rearranged")
     order = tuple_of(order, str, "the order of levels")
     places = [structure.position(level) for level in order]
@@ -130,7 +145,9 @@ def permute(structure: ExecStructure, order: Sequence[str]) -> ExecRemap:
 
 
 def reshape(structure: ExecStructure, levels: Sequence[str], extents: Sequence[int]) -> ExecRemap:
-    """Adjacent levels of one nest as levels of other extents, in the same row-major order."""
+    """Adjacent levels of one nest as levels of other extents, in the same row-major order. Raises a
+    `RemapError` for levels that do not follow one another or are of several nests, for extents
+    known at run time only, and for new ones without room for every instance."""
     extents = tuple(
         whole_number(extent, "an extent") for extent in tuple_of(extents, object, "extents")
     )
@@ -140,7 +157,7 @@ def reshape(structure: ExecStructure, levels: Sequence[str], extents: Sequence[i
         raise RemapError(
             "only levels of known extents can be reshaped", remedy="use split and fuse instead"
         )
-    if len({(level.family, level.scope, level.nest) for level in run}) > 1:
+    if len({(level.family, level.nest) for level in run}) > 1:
         raise RemapError(
             f"levels of different nests cannot be reshaped: {', '.join(map(str, run))}",
             remedy="reshape levels of one nest, or fuse them first",
@@ -150,10 +167,13 @@ def reshape(structure: ExecStructure, levels: Sequence[str], extents: Sequence[i
             f"{prod(sizes)} instances do not fit the extents {tuple(extents)}",
             remedy="use extents whose product is at least that",
         )
-    identities = _fresh(structure, "+".join(levels), len(extents))
+    ends = [str(axis) for axis in range(len(extents))]
+    identities = _parts_of("+".join(levels), [f".{end}" for end in ends], _identities(structure))
+    whole = "_".join(level.name for level in run)
+    names = _parts_of(whole, [f"_{end}" for end in ends], _names(structure, run))
     shaped = [
-        replace(run[0], identity=identity, name=identity, extent=extent)
-        for identity, extent in zip(identities, extents, strict=True)
+        replace(run[0], identity=identity, name=name, extent=extent)
+        for identity, name, extent in zip(identities, names, extents, strict=True)
     ]
     new = _with_levels(structure, _spliced(structure.levels, place, len(run), shaped))
     linear: IndexExpr = Const(0)
@@ -168,7 +188,8 @@ def reshape(structure: ExecStructure, levels: Sequence[str], extents: Sequence[i
 
 
 def insert_unit(structure: ExecStructure, depth: int, level: ExecLevel) -> ExecRemap:
-    """A further level of extent 1, above the level at `depth`."""
+    """A further level of extent 1, above the level at `depth`. Raises a `RemapError` for another
+    extent or depth, and for an identity that is taken."""
     check_kind(structure, ExecStructure, "what is rearranged")
     check_kind(level, ExecLevel, "the level put in")
     depth = whole_number(depth, "a depth")
@@ -189,7 +210,7 @@ def insert_unit(structure: ExecStructure, depth: int, level: ExecLevel) -> ExecR
 
 
 def remove_unit(structure: ExecStructure, level: str) -> ExecRemap:
-    """The levels without one of extent 1."""
+    """The levels without one of extent 1. Raises a `RemapError` for a level of another extent."""
     check_kind(structure, ExecStructure, "what is rearranged")
     place = structure.position(level)
     if structure.levels[place].extent != 1:
@@ -203,13 +224,14 @@ def remove_unit(structure: ExecStructure, level: str) -> ExecRemap:
 
 
 def coalesce(structure: ExecStructure) -> ExecRemap:
-    """No level of extent 1, and the levels of a nest as one where kind and scope allow."""
+    """No level of extent 1, and the levels of a nest as one. Raises nothing but for what is no
+    structure."""
     remap = identity(structure)
     for level in structure.levels:
         if level.extent == 1:
             remap = compose(remap, remove_unit(remap.new, level.identity))
-    runs = groupby(remap.new.levels, key=lambda level: (level.nest, level.family, level.scope))
-    for (nest, _, _), run in [(key, list(levels)) for key, levels in runs]:
+    runs = groupby(remap.new.levels, key=lambda level: (level.nest, level.family))
+    for (nest, _), run in [(key, list(levels)) for key, levels in runs]:
         if nest and len(run) > 1:
             remap = compose(remap, fuse(remap.new, *(level.identity for level in run)))
     return remap
@@ -280,9 +302,12 @@ def _defined(
 ) -> tuple[str, tuple[Definition, ...]]:
     """A name for a formula that stands for nothing else in the structure."""
     known = {entry.name: entry for entry in structure.definitions}
-    entry = Definition(name, expression, arguments)
-    while entry.name in structure.symbols and known.get(entry.name) != entry:
-        entry = Definition(f"{entry.name}_", expression, arguments)
+    taken = {
+        other
+        for other in structure.symbols
+        if known.get(other) != Definition(other, expression, arguments)
+    }
+    entry = Definition(_unused(name, taken), expression, arguments)
     return entry.name, (entry,)
 
 
@@ -316,13 +341,35 @@ def _product(
     return _defined(structure, name, expression, arguments)
 
 
-def _fresh(structure: ExecStructure, base: str, count: int) -> list[str]:
-    return [_unused(structure, f"{base}.{part}") for part in range(count)]
+def _identities(structure: ExecStructure, without: Sequence[ExecLevel] = ()) -> set[str]:
+    """The identities of other levels."""
+    return {level.identity for level in structure.levels if level not in without}
 
 
-def _unused(structure: ExecStructure, identity: str) -> str:
-    """An identity that no level has; a level that comes back may have its old one."""
-    taken = {level.identity for level in structure.levels}
-    while identity in taken:
-        identity += "'"
-    return identity
+def _names(structure: ExecStructure, without: Sequence[ExecLevel] = ()) -> set[str]:
+    """The names of other levels."""
+    return {level.name for level in structure.levels if level not in without}
+
+
+def _parts_of(whole: str, ends: Sequence[str], taken: set[str]) -> list[str]:
+    """Names of bounded length that are not taken, for the parts of what is called `whole`."""
+    room = _LONGEST - max(map(len, ends), default=0)
+    base, count = whole[:room], 0
+    while any(base + end in taken for end in ends):
+        count += 1
+        base = whole[: room - len(f"_{count}")] + f"_{count}"
+    return [base + end for end in ends]
+
+
+def _whole_of(parts: Sequence[str], ends: Sequence[str], between: str, taken: set[str]) -> str:
+    """A name for parts together: that of what they are parts of, where it is free."""
+    whole = parts[0].removesuffix(ends[0])
+    if whole and list(parts) == [whole + end for end in ends] and whole not in taken:
+        return whole
+    return _unused(between.join(parts), taken)
+
+
+def _unused(name: str, taken: set[str]) -> str:
+    """This name, or one like it that is not taken."""
+    (found,) = _parts_of(name, [""], taken)
+    return found

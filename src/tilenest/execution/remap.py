@@ -31,19 +31,29 @@ from tilenest.records import record
 
 @record
 class ExecRemap:
-    """`tau` takes the instances of `new` in `active` to those of `old` in `domain`."""
+    """`tau` takes the instances of `new` in `active` to those of `old`, which all have to run."""
 
     old: ExecStructure
     new: ExecStructure
     tau: LayoutMap
     active: IndexSet
-    domain: IndexSet
     provenance: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        old = {entry.name: entry for entry in self.old.definitions}
+        names = set(self.old.symbols)
+        for entry in self.new.definitions:
+            # It would say of the old levels what nobody has shown.
+            if entry.name in names and old.get(entry.name) != entry:
+                raise RemapError(
+                    f"the remap ({self}) defines {entry.name}, a name of the old levels {self.old}",
+                    remedy="define only names that the old levels do not use",
+                )
 
     @property
     def symbols(self) -> tuple[str, ...]:
         """Every name that the structures, the map and the sets use, sorted."""
-        used = (self.old, self.new, self.tau, self.active, self.domain)
+        used = (self.old, self.new, self.tau, self.active)
         return tuple(sorted({name for part in used for name in part.symbols}))
 
     @property
@@ -73,10 +83,8 @@ class ExecRemap:
 
     @property
     def wanted(self) -> IndexSet:
-        """The old instances that have to run, where the definitions hold, over all `symbols`."""
-        names = self.symbols
-        kept = dict.fromkeys((*self.laws, *_constraints_in(self.domain, names)))
-        return IndexSet(self.old.space, tuple(kept), names)
+        """The old instances, where the definitions hold, over all `symbols`."""
+        return IndexSet(self.old.space, self.laws, self.symbols)
 
     @property
     def laws(self) -> tuple[Constraint, ...]:
@@ -101,7 +109,8 @@ def remap_of(
     predicates: Iterable[Constraint] = (),
     provenance: Iterable[str] = (),
 ) -> ExecRemap:
-    """A remap of all of `old`, by formulas over the coordinates of `new` and over `names_of`."""
+    """A remap of all of `old`, by formulas over the coordinates of `new` and over `names_of`.
+    Raises a `RemapError` where `new` defines a name that `old` uses."""
     names = names_of(old, new)
     simple = tuple(_traced(result, new.space) for result in results)
     return ExecRemap(
@@ -115,7 +124,6 @@ def remap_of(
             ),
             names,
         ),
-        IndexSet(old.space),
         tuple(provenance),
     )
 
@@ -150,7 +158,8 @@ def identity(structure: ExecStructure) -> ExecRemap:
 
 
 def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
-    """One remap that does the first and then the second."""
+    """One remap that does the first and then the second. Raises a `RemapError` where the second
+    begins at other levels, or defines a name that the first one's old levels use."""
     check_kind(first, ExecRemap, "the first remap")
     check_kind(second, ExecRemap, "the second remap")
     if first.new != second.old:
@@ -174,8 +183,6 @@ def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
         )
         for c in outer.domain.constraints
     )
-    domain = dict.fromkeys(_constraints_in(first.wanted, names))
-    domain |= dict.fromkeys(_laws_of(names, second.old))
     # What holds of the names without saying needs no predicate.
     laws = {*_laws_of(names, first.old, second.new), *_extents_over(names, second.old)}
     traced = second.traced
@@ -185,7 +192,6 @@ def compose(first: ExecRemap, second: ExecRemap) -> ExecRemap:
         second.new,
         Expressions(second.new.space, first.old.space, results, names),
         IndexSet(second.new.space, tuple(c for c in active if c not in laws), names),
-        IndexSet(first.old.space, tuple(c for c in domain if c not in laws), names),
         first.provenance + second.provenance,
     )
 

@@ -94,7 +94,3 @@ class TargetScopes:
                 seen.add(name)
                 waiting += self.scope(name).within
         return False
-
-    def are_comparable(self, one: str, other: str) -> bool:
-        """Whether one of two scopes contains the other."""
-        return self.is_within(one, other) or self.is_within(other, one)

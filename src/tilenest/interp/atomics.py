@@ -41,21 +41,24 @@ def atomic(frame: Frame, op: Atomic) -> list[Array]:
             for origin, step in zip(window.origins, point, strict=True)
         ]
         old = read(window.view, place, rank, zero)
-        new = updated(op.function, dtype, old, [operand[point] for operand in given])
+        seen, new = updated(op.function, dtype, old, [operand[point] for operand in given])
         write(window.view, place, np.ones((1,) * rank, np.bool_), new)
-        before[point] = old.reshape(())
+        before[point] = seen.reshape(())
     return [before.reshape([dim.extent for dim in op.dims])] if op.results else []
 
 
-def updated(function: str, dtype: DType, old: Array, given: list[Array]) -> Array:
-    """What an element becomes; `given` is the value, and what is expected where that is asked."""
+def updated(function: str, dtype: DType, old: Array, given: list[Array]) -> tuple[Array, Array]:
+    """What an element is as a value, and what it becomes in memory; `given` is the value, and what
+    is expected where that is asked."""
     value = np.full(old.shape, given[0], old.dtype)
+    # Any byte but 0 is true, which NumPy does not promise for a reinterpreted bool.
+    seen = old.view(np.uint8) != 0 if dtype.is_bool else old
     if function == "exchange":
-        return value
+        return seen, value
     if function == "compare_exchange":
         expected = np.full(old.shape, given[1], old.dtype)
-        return value if old.tobytes() == expected.tobytes() else old
-    return apply(function, dtype, [old, value])
+        return seen, value if seen.tobytes() == expected.tobytes() else old
+    return seen, apply(function, dtype, [seen, value])
 
 
 HANDLERS: dict[type[Operation], Handler] = {Atomic: atomic}

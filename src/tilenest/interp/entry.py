@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilenest.dialects import Call, Launch
-from tilenest.errors import ArgumentTypeError, RankError, ShapeError
+from tilenest.errors import ArgumentTypeError, RankError, ShapeError, shown
 from tilenest.interp import (
     atomics,
     atoms,
@@ -74,7 +74,7 @@ def _drawn(seed: object) -> np.random.Generator:
     if isinstance(seed, int) and seed >= 0:
         return np.random.default_rng(seed)
     raise ArgumentTypeError(
-        f"shuffle is {seed!r}", remedy="use an int from 0 on, or None for the text's order"
+        f"shuffle is {shown(seed)}", remedy="use an int from 0 on, or None for the text's order"
     )
 
 
@@ -98,7 +98,9 @@ def _chosen(module: Module, name: str | None) -> Function:
 
 def bind(function: Function, arguments: Sequence[Any]) -> list[RuntimeValue]:
     """One run-time value per parameter of the function."""
-    if not isinstance(arguments, Sequence | np.ndarray):
+    passed: object = arguments
+    has_items = passed.ndim > 0 if isinstance(passed, np.ndarray) else isinstance(passed, Sequence)
+    if not has_items:
         raise ArgumentTypeError(
             f"the arguments are a {type(arguments).__name__}", remedy="pass a list of them"
         )

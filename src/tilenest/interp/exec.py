@@ -137,8 +137,9 @@ def _carry(frame: Frame, op: CarryingNest, domain: Iterable[Point]) -> Sequence[
 
 
 def conditional(frame: Frame, op: If) -> Sequence[RuntimeValue]:
-    taken = op.regions[0 if frame.array(op.condition) else 1]
-    return frame.run(taken.block, [])
+    entry = op.regions[0 if frame.array(op.condition) else 1].blocks.first
+    assert entry is not None
+    return frame.run(entry, [])
 
 
 HANDLERS: dict[type[Operation], Handler] = {

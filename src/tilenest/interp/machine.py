@@ -134,9 +134,9 @@ def atomic(frame: Frame, op: AddressAtomic) -> list[Array]:
     touched = _touch(pointer, np.zeros(1, np.int64), dtype.bytes, op.NAME)
     old = np.ascontiguousarray(pointer.memory.data[touched]).view(numpy_dtype(dtype)).reshape(())
     given = [frame.array(value) for value in (op.value, op.expected) if value is not None]
-    new = updated(op.function, dtype, old, given)
+    seen, new = updated(op.function, dtype, old, given)
     pointer.memory.data[touched] = np.ascontiguousarray(new).view(np.uint8).reshape(touched.shape)
-    return [old]
+    return [seen]
 
 
 def gather(frame: Frame, op: Gather) -> list[Array]:

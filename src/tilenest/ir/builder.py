@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from tilenest.errors import SourceLocation
-from tilenest.ir import inverses
+from tilenest.ir import inverses, preconditions
 from tilenest.ir.core import Block, BlockArgument, Operation, Value
 from tilenest.ir.edits import EditKind
 from tilenest.ir.transactions import Recorder
@@ -36,21 +36,20 @@ class Builder:
 
     @classmethod
     def before_op(cls, operation: Operation, recorder: Recorder | None = None) -> Builder:
-        block = operation.parent
-        assert block is not None
+        block = preconditions.block_of(operation)
         builder = cls(block, operation, recorder)
         builder.location = operation.location
         return builder
 
     @classmethod
     def after_op(cls, operation: Operation, recorder: Recorder | None = None) -> Builder:
-        block = operation.parent
-        assert block is not None
+        block = preconditions.block_of(operation)
         builder = cls(block, operation.next, recorder)
         builder.location = operation.location
         return builder
 
     def insert(self, operation: OpT) -> OpT:
+        preconditions.require_free(operation, self.block, self.before)
         recorder = self._recorder
         if recorder is not None:
             recorder.before(inverses.of_insertion, operation)
@@ -63,6 +62,7 @@ class Builder:
 
     def add_argument(self, type_: Type, name: str | None = None) -> BlockArgument:
         """A further argument of the block under construction."""
+        preconditions.require_declaration(type_, name)
         self._before_arguments()
         argument = self.block.add_argument(type_, name)
         self._after_arguments()
@@ -70,6 +70,7 @@ class Builder:
 
     def order_arguments(self, arguments: Sequence[Value]) -> None:
         """Give the arguments of the block under construction another order."""
+        preconditions.require_order(self.block, arguments)
         self._before_arguments()
         self.block.order_arguments(arguments)
         self._after_arguments()

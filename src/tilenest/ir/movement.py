@@ -29,6 +29,7 @@ def refuse_own_region(run: list[Operation], block: Block) -> None:
 
 def refuse_needed(block: Block) -> None:
     """A block may go when nothing outside of it needs it."""
+    assert isinstance(block, Block), f"{block!r} is no block"
     assert block.parent is not None, "already detached"
     for edge in block.incoming:
         assert edge.operation.parent is block, "another block goes on with this one"

@@ -2,8 +2,9 @@
 
 In: operations, values, blocks. Out: the changed module, and on an open transaction the way back.
 New operations inherit the location of what they stand beside or replace; what replaces several
-things stands for all their places. A misuse is an assertion before anything has changed. What is
-not in a module yet, a builder makes. `analyses` are answers about what the rewriter changes.
+things stands for all their places. A misuse is an assertion before anything has changed
+(`preconditions`). What is not in a module yet, a builder makes. `analyses` are answers about what
+the rewriter changes.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from tilenest.errors import SourceLocation
-from tilenest.ir import inverses, movement
+from tilenest.ir import inverses, movement, preconditions
 from tilenest.ir.analyses import AnalysisManager
 from tilenest.ir.builder import Builder
 from tilenest.ir.clone import ValueMap, clone_operation
 from tilenest.ir.contents import ModuleContents, module_of
 from tilenest.ir.core import Block, BlockArgument, Function, Operation, OpResult, Region, Value
 from tilenest.ir.edits import Edit, EditKind, function_of
-from tilenest.ir.kinds import fits
 from tilenest.ir.locations import fuse_locations
 from tilenest.ir.transactions import Hook, Recorder, Transaction
 from tilenest.ir.types import Type
@@ -41,6 +41,7 @@ class Rewriter:
     def transaction(self, before_step: Hook | None = None) -> AbstractContextManager[Transaction]:
         """All or nothing: an exception undoes all that was done inside, to the order of the uses;
         so does `rollback` of what this gives. `before_step` is called before every primitive."""
+        assert before_step is None or callable(before_step), f"{before_step!r} cannot be called"
         return self._recorder.transaction(before_step)
 
     # Insertion and movement ----------------------------------------------------------------
@@ -53,6 +54,7 @@ class Rewriter:
         return Builder.after_op(anchor, self._recorder)
 
     def builder_at_end(self, block: Block) -> Builder:
+        assert isinstance(block, Block), f"{block!r} is no block"
         return Builder(block, None, self._recorder)
 
     def insert_before(self, operation: OpT, anchor: Operation) -> OpT:
@@ -60,14 +62,17 @@ class Rewriter:
 
     def clone_before(self, operation: OpT, anchor: Operation, values: ValueMap) -> OpT:
         """Insert a copy, its operands mapped by `values`, which gains what it defines."""
+        builder = self.builder_before(anchor)
+        preconditions.require_operation(operation)
+        preconditions.require_values(values)
+        preconditions.require_values(values.values())
         copy = clone_operation(operation, values)
         assert isinstance(copy, type(operation))
-        return self.builder_before(anchor).insert(copy)
+        return builder.insert(copy)
 
     def detach(self, operation: Operation) -> Operation:
         """Take an operation out of the module, to be inserted again: uses keep their identity."""
-        block = operation.parent
-        assert block is not None, f"the {operation.NAME} is detached"
+        block = preconditions.block_of(operation)
         self._recorder.before(inverses.of_erasure, operation)
         self._recorder.tell(EditKind.ERASED, block, operation)
         operation.detach()
@@ -75,20 +80,17 @@ class Rewriter:
 
     def move_before(self, operation: Operation, anchor: Operation) -> None:
         """Link an operation elsewhere, with all that hangs below; uses stay as they are."""
-        block = anchor.parent
-        assert block is not None, f"the {anchor.NAME} is detached"
-        assert operation is not anchor
-        self.splice(operation, operation, block, anchor)
+        self.splice(operation, operation, preconditions.block_of(anchor), anchor)
 
     def splice(
         self, first: Operation, last: Operation, block: Block, before: Operation | None = None
     ) -> None:
         """Link the operations of a block from `first` to `last` elsewhere, in order."""
-        source = first.parent
-        assert source is not None, f"the {first.NAME} is detached"
-        assert before is None or before.parent is block
+        source = preconditions.block_of(first)
+        preconditions.require_operation(last)
+        preconditions.require_place(before, block)
         run = movement.run_of(first, last)
-        assert before not in run
+        assert before not in run, "a move before what moves"
         movement.refuse_own_region(run, block)
         leaves, comes = self._kinds_of_move(source, block)
         self._recorder.before(inverses.of_run, run, block)
@@ -109,15 +111,13 @@ class Rewriter:
 
     def erase(self, operation: Operation) -> None:
         """Remove an operation none of whose results is used; its own uses go with it."""
-        for result in operation.results:
-            assert not result.has_uses, f"{operation.NAME}: result {result.index} is still used"
+        preconditions.require_operation(operation)
+        preconditions.refuse_used(operation.results, f"result of the {operation.NAME}")
         self.detach(operation)
 
     def replace_op(self, operation: Operation, values: Sequence[Value]) -> None:
         """Let `values` stand for the results, then erase; names and places carry over."""
-        types = [value.type for value in values]
-        expected = [result.type for result in operation.results]
-        assert types == expected, f"{operation.NAME}: {types} cannot replace {expected}"
+        preconditions.require_replacement(operation, values)
         for result, value in zip(operation.results, values, strict=True):
             self._inherit(result, value)
             self.replace_all_uses(result, value)
@@ -132,7 +132,7 @@ class Rewriter:
 
     def replace_keeping_regions(self, operation: OpT, old: Operation) -> OpT:
         """Put a detached op without regions where `old` is, with its regions and its uses."""
-        assert not operation.regions, "the new operation has regions of its own"
+        preconditions.require_successor_of(old, operation)
         for result, value in zip(old.results, operation.results, strict=True):
             if value.name is None and result.name is not None:
                 self.set_name(value, result.name)
@@ -147,9 +147,18 @@ class Rewriter:
         return builder.insert(operation)
 
     def replace_all_uses(self, old: Value, new: Value) -> None:
-        """Move the uses of one value to another, walking only the old one's list."""
-        if old is new:
-            return
+        """Move the uses of one value to another of its type, walking only the old one's list."""
+        preconditions.require_same_type(old, new)
+        if old is not new:
+            self._move_uses(old, new)
+
+    def replace_by_storage(self, old: Value, storage: Value) -> None:
+        """Let a buf stand for a tile, a tile array or another buf of its dtype: what uses it is
+        then written anew for storage."""
+        preconditions.require_storage(old, storage)
+        self._move_uses(old, storage)
+
+    def _move_uses(self, old: Value, new: Value) -> None:
         users = list(old.users) if self._recorder.is_heard else ()
         self._recorder.before(inverses.of_replacement, old)
         old.replace_all_uses_with(new)
@@ -159,8 +168,10 @@ class Rewriter:
     # Operands, results, attributes ---------------------------------------------------------
 
     def set_operand(self, operation: Operation, index: int, value: Value) -> None:
-        assert isinstance(value, Value), f"{value!r} is no operand"
-        assert index in range(len(operation.operand_uses)), f"{operation.NAME} has no slot {index}"
+        """Let a slot hold another value of the type it has; `set_operands` gives other types."""
+        preconditions.require_operation(operation)
+        preconditions.require_index(index, operation.operand_uses, f"slot of the {operation.NAME}")
+        preconditions.require_same_type(operation.operand_uses[index].value, value)
         self._recorder.before(inverses.of_operand, operation, index)
         changed = (operation.operand_uses[index].value, value)
         operation.set_operand(index, value)
@@ -168,8 +179,7 @@ class Rewriter:
 
     def set_operands(self, operation: Operation, group: str, values: Sequence[Value]) -> None:
         """Replace the operands of one declared group."""
-        arity = dict(operation.SPEC.groups)[group]
-        assert arity == "many" or len(values) == 1 or (arity == "optional" and not values)
+        preconditions.require_group(operation, group, values)
         self._recorder.before(inverses.of_group, operation, group)
         start, stop = operation.SPEC.group_range(operation.segments, group)
         changed = (*operation.operands[start:stop], *values)
@@ -178,12 +188,14 @@ class Rewriter:
 
     def set_successor(self, operation: Operation, group: str, block: Block) -> None:
         """Let a terminator go on with another block; the operands for it stay."""
-        index = operation.SPEC.successors.index(group)
+        index = preconditions.successor_index(operation, group, block)
         self._recorder.before(inverses.of_successor, operation, index)
         operation.set_successor(index, block)
         self._recorder.tell(EditKind.SUCCESSORS, operation.parent, operation)
 
     def add_result(self, operation: Operation, type_: Type, name: str | None = None) -> OpResult:
+        preconditions.require_operation(operation)
+        preconditions.require_declaration(type_, name)
         self._recorder.before(inverses.of_results, operation)
         result = operation.add_result(type_, name)
         self._recorder.tell(EditKind.DEFINITIONS, operation.parent, operation)
@@ -191,8 +203,10 @@ class Rewriter:
 
     def remove_result(self, operation: Operation, index: int) -> None:
         """Drop a result that nothing uses."""
-        result = operation.results[index]
-        assert not result.has_uses, f"{operation.NAME}: result {index} is still used"
+        preconditions.require_operation(operation)
+        what = f"result of the {operation.NAME}"
+        preconditions.require_index(index, operation.results, what)
+        preconditions.refuse_used([operation.results[index]], what)
         self._recorder.before(inverses.of_results, operation)
         del operation.results[index]
         for place, kept in enumerate(operation.results):
@@ -200,20 +214,22 @@ class Rewriter:
         self._recorder.tell(EditKind.DEFINITIONS, operation.parent, operation)
 
     def set_attribute(self, operation: Operation, name: str, value: Any) -> None:
-        kinds = {field.name: field.kind for field in operation.SPEC.attributes}
-        assert name in kinds, f"{operation.NAME} declares no attribute {name}"
-        assert fits(value, kinds[name]), f"{value!r} is no value of `{name}`"
+        preconditions.require_attribute(operation, name, value)
         self._recorder.before(inverses.of_attributes, operation)
         operation.attributes[name] = value
         self._recorder.tell(EditKind.ATTRIBUTE, operation.parent, operation, name)
 
     def set_location(self, operation: Operation, places: Iterable[SourceLocation | None]) -> None:
         """Let an operation stand for one place, or for several of which the first is its own."""
+        preconditions.require_operation(operation)
+        fused = fuse_locations(preconditions.known_places(places))
         self._recorder.before(inverses.of_location, operation)
-        operation.location = fuse_locations(places)
+        operation.location = fused
         self._recorder.tell(EditKind.LABEL, operation.parent, operation)
 
     def set_name(self, value: Value, name: str | None) -> None:
+        preconditions.require_values((value,))
+        preconditions.require_name(name)
         self._recorder.before(inverses.of_name, value)
         value.name = name
         self._recorder.tell(EditKind.LABEL, value.defining_block)
@@ -225,13 +241,16 @@ class Rewriter:
 
     def remove_argument(self, block: Block, index: int) -> None:
         """Drop an argument that nothing uses."""
-        assert not block.arguments[index].has_uses, f"argument {index} is still used"
+        assert isinstance(block, Block), f"{block!r} is no block"
+        preconditions.require_index(index, block.arguments, "argument of the block")
+        preconditions.refuse_used([block.arguments[index]], "argument of the block")
         self._recorder.before(inverses.of_arguments, block)
         block.remove_argument(index)
         self._recorder.tell(EditKind.DEFINITIONS, block)
 
     def insert_block(self, block: Block, region: Region, before: Block | None = None) -> Block:
         """Link a detached block, with what it holds."""
+        preconditions.require_free_block(block, region, before)
         self._recorder.before(inverses.of_new_block, block)
         region.insert(block, before)
         self._recorder.tell(EditKind.INSERTED, block)
@@ -239,9 +258,10 @@ class Rewriter:
 
     def split_block(self, operation: Operation) -> Block:
         """A new block after the operation's own, which takes it and all that follows."""
-        block = operation.parent
-        assert block is not None, f"the {operation.NAME} is detached"
-        assert block.parent is not None and block.operations.last is not None
+        block = preconditions.block_of(operation)
+        assert block.parent is not None and block.operations.last is not None, (
+            "a block in no region"
+        )
         rest = self.insert_block(Block(), block.parent, block.next)
         self.splice(operation, block.operations.last, rest)
         return rest
@@ -255,7 +275,7 @@ class Rewriter:
 
     def move_block(self, block: Block, region: Region, before: Block | None = None) -> None:
         """Link a block elsewhere, with all it holds."""
-        assert block.parent is not None and not movement.is_inside(region, block)
+        preconditions.require_movable(block, region, before)
         leaves, comes = self._kinds_of_move(block, region)
         self._recorder.before(inverses.of_block_move, block, region)
         self._recorder.tell(leaves, block)
@@ -264,9 +284,8 @@ class Rewriter:
 
     def inline_region_before(self, region: Region, block: Block) -> None:
         """Move all blocks of a region before a block of another one; the region is left empty."""
-        target = block.parent
-        assert target is not None and target is not region
-        for moved in list(region.blocks):
+        target, moving = preconditions.blocks_to_inline(region, block)
+        for moved in moving:
             self.move_block(moved, target, block)
 
     # Functions and modules -----------------------------------------------------------------
@@ -275,7 +294,9 @@ class Rewriter:
         self, function: Function, module: ModuleContents, before: Function | None = None
     ) -> Function:
         """Put a function that is in no module into one."""
-        assert module_of(function) is None, f"@{function.name} is in a module"
+        assert isinstance(function, Function), f"{function!r} is no function"
+        assert function.siblings is None, f"@{function.name} is in a module"
+        preconditions.require_room(function, module, before)
         self._place_function(function, module, before)
         return function
 
@@ -283,13 +304,13 @@ class Rewriter:
         self, function: Function, module: ModuleContents, before: Function | None = None
     ) -> None:
         """Put a function elsewhere, in its module or another one."""
-        assert before is not function
+        preconditions.module_around(function)
+        preconditions.require_room(function, module, before)
         self.remove_function(function)
         self._place_function(function, module, before)
 
     def remove_function(self, function: Function) -> None:
-        module = module_of(function)
-        assert module is not None, f"@{function.name} is in no module"
+        module = preconditions.module_around(function)
         self._recorder.before(inverses.of_function_place, function)
         self._recorder.publish(Edit(EditKind.FUNCTION, module, function, None, None))
         module.functions.remove(function)
@@ -302,6 +323,7 @@ class Rewriter:
         self._recorder.publish(Edit(EditKind.FUNCTION, module, function, None, None))
 
     def set_function_attribute(self, function: Function, name: str, value: Any) -> None:
+        preconditions.require_extra(function, name, value)
         self._recorder.before(inverses.of_attributes, function)
         function.attributes[name] = value
         edit = Edit(EditKind.FUNCTION, module_of(function), function, None, None, name)
@@ -309,6 +331,7 @@ class Rewriter:
 
     def set_form(self, module: ModuleContents, form: str) -> None:
         """Name the stage that a module has reached."""
+        preconditions.require_form(module, form)
         self._recorder.before(inverses.of_form, module)
         module.form = form
         self._recorder.publish(Edit(EditKind.MODULE, module, None, None, None, "form"))

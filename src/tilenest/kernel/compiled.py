@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilenest.driver import FORMS, Compilation
-from tilenest.errors import ArgumentTypeError, TargetError
+from tilenest.errors import ArgumentTypeError, TargetError, shown
 from tilenest.runtime import Dispatcher, Path, Variant, run_interpreted
 
 
@@ -17,6 +17,12 @@ class Compiled:
     """A kernel for arguments like those it was compiled for."""
 
     def __init__(self, dispatcher: Dispatcher, variant: Variant, target: str) -> None:
+        for given, kind in ((dispatcher, Dispatcher), (variant, Variant)):
+            if not isinstance(given, kind):
+                raise ArgumentTypeError(
+                    f"tn.Compiled is called with {shown(given)}",
+                    "compile a kernel, as kernel.compile(...)",
+                )
         self._dispatcher = dispatcher
         self._variant = variant
         self._target = target
@@ -52,7 +58,7 @@ class Compiled:
         chosen: object = form
         if not isinstance(chosen, str) or chosen not in FORMS:
             raise TargetError(
-                f"{form!r} is not a form of the program", f"use one of {', '.join(FORMS)}"
+                f"{shown(form)} is not a form of the program", f"use one of {', '.join(FORMS)}"
             )
         if form == "candidate":
             return self._variant.captured.text
@@ -64,7 +70,7 @@ class Compiled:
         if isinstance(chosen, str) and chosen in ("llvm", "asm"):
             compilation = self.compilation
             return compilation.llvm if chosen == "llvm" else compilation.assembly()
-        raise TargetError(f"{language!r} is not a text of this target", 'use "llvm" or "asm"')
+        raise TargetError(f"{shown(language)} is not a text of this target", 'use "llvm" or "asm"')
 
     def report(self) -> str:
         """What was decided and why, and what each step of the compilation took."""

@@ -114,7 +114,8 @@ class Declaration:
             remedy = "pass the arrays that a kernel writes by position"
         else:
             options = ", ".join(self.configuration)
-            remedy = f"its options are {options}" if options else "it has none"
+            none = f"it has none: they are the parameters behind a `*` in def {self.name}(...)"
+            remedy = f"its options are {options}" if options else none
         raise ArgumentTypeError(f"{self.name} has no option {name!r}", remedy)
 
 

@@ -7,13 +7,11 @@ of the function's source is read until the first call.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import FunctionType
 from typing import overload
 
-from tilenest.errors import CaptureError, TargetError
-from tilenest.kernel.kernel import Kernel
+from tilenest.errors import TargetError
+from tilenest.kernel.kernel import BOUNDS, Kernel, check_choice
 
-BOUNDS = ("zero", "assume", "check")
 MATHS = ("strict", "fast")
 
 
@@ -36,8 +34,8 @@ def kernel(
     or "check". `math` is "strict": the elementary functions are within 2 ulp. "fast" is a name for
     what no target has yet, and is refused.
     """
-    _check_choice("bounds", bounds, BOUNDS)
-    _check_choice("math", math, MATHS)
+    check_choice("bounds", bounds, BOUNDS)
+    check_choice("math", math, MATHS)
     if math == "fast":
         raise TargetError(
             'math="fast" is not in this version: no target has functions with larger errors',
@@ -45,16 +43,6 @@ def kernel(
         )
 
     def make(decorated: Callable[..., None]) -> Kernel:
-        if not isinstance(decorated, FunctionType):
-            raise CaptureError(
-                f"@tn.kernel decorates a {type(decorated).__name__}, not a function",
-                "decorate a function defined with def",
-            )
         return Kernel(decorated, bounds=bounds)
 
     return make if function is None else make(function)
-
-
-def _check_choice(name: str, given: object, known: tuple[str, ...]) -> None:
-    if not isinstance(given, str) or given not in known:
-        raise CaptureError(f"{name}={given!r} is not known", f"use one of {', '.join(known)}")

@@ -11,13 +11,15 @@ from collections.abc import Callable, Hashable
 from types import FunctionType
 from typing import Any
 
-from tilenest.errors import TargetError
+from tilenest.driver import Rearrange
+from tilenest.errors import ArgumentTypeError, CaptureError, TargetError, shown
 from tilenest.ir import Module
 from tilenest.kernel.compiled import Compiled
 from tilenest.kernel.declaration import Declaration
 from tilenest.runtime import Dispatcher, KernelSource, Variant, run_interpreted
 
 TARGETS = ("cpu", "interpret")
+BOUNDS = ("zero", "assume", "check")
 _MOST_KNOWN = 64
 """Configurations remembered by the identity of their values."""
 
@@ -29,10 +31,23 @@ class Kernel:
     __qualname__: str
     __wrapped__: Callable[..., None]
 
-    def __init__(self, function: FunctionType, *, bounds: str = "zero") -> None:
+    def __init__(
+        self,
+        function: Callable[..., None],
+        *,
+        bounds: str = "zero",
+        rearrangements: tuple[Rearrange, ...] = (),
+    ) -> None:
+        if not isinstance(function, FunctionType):
+            raise CaptureError(
+                f"@tn.kernel decorates a {type(function).__name__}, not a function",
+                "decorate a function defined with def",
+            )
+        check_choice("bounds", bounds, BOUNDS)
         functools.update_wrapper(self, function)
         self._function = function
         self._bounds = bounds
+        self._rearrangements = rearrangements
         self._declaration = Declaration.of(function)
         self._dispatchers: dict[Hashable, Dispatcher] = {}
         self._default: Dispatcher | None = None
@@ -69,6 +84,20 @@ class Kernel:
         specs = dispatcher.specs(self._declaration.arguments(arguments))
         return dispatcher.source.capture(specs).module
 
+    def rearranged(self, rearrange: Rearrange) -> Kernel:
+        """This kernel with each of its programs rearranged in place before it is compiled.
+
+        `rearrange` takes a module, as `tn.remap` does, once a specialisation; what it raises ends
+        the call. A kernel that another one calls is its function, however it was rearranged.
+        """
+        if not callable(rearrange):
+            raise ArgumentTypeError(
+                f"{self.__name__} is rearranged by {shown(rearrange)}",
+                'give it a function, as lambda module: tn.remap(module, "i").split("i", 2).apply()',
+            )
+        rearrangements = (*self._rearrangements, rearrange)
+        return Kernel(self._function, bounds=self._bounds, rearrangements=rearrangements)
+
     @property
     def variants(self) -> tuple[Variant, ...]:
         """Every specialisation made so far."""
@@ -100,10 +129,20 @@ class Kernel:
         found = self._dispatchers.get(key)
         if found is None:
             source = KernelSource(
-                self._function, self._declaration.parameters, values, self._bounds
+                self._function,
+                self._declaration.parameters,
+                values,
+                self._bounds,
+                self._rearrangements,
             )
             found = self._dispatchers.setdefault(key, Dispatcher(source))
         return found
+
+
+def check_choice(name: str, given: object, known: tuple[str, ...]) -> None:
+    """Refuse an option that is none of the known ones."""
+    if not isinstance(given, str) or given not in known:
+        raise CaptureError(f"{name}={shown(given)} is not known", f"use one of {', '.join(known)}")
 
 
 def checked_target(target: object) -> str:
@@ -111,4 +150,4 @@ def checked_target(target: object) -> str:
     if isinstance(target, str) and target in TARGETS:
         return target
     known = ", ".join(map(repr, TARGETS))
-    raise TargetError(f"{target!r} is not a target of this version", f"use one of {known}")
+    raise TargetError(f"{shown(target)} is not a target of this version", f"use one of {known}")

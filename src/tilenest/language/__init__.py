@@ -67,7 +67,7 @@ from tilenest.language.nests import (
     serial,
     sync,
 )
-from tilenest.language.positions import host_int
+from tilenest.language.positions import Extents, host_int
 from tilenest.language.reducers import (
     Reducer,
     add,
@@ -93,7 +93,7 @@ from tilenest.language.session import (
     is_tile_function,
 )
 from tilenest.language.values import Element, Scalar, Tile, as_element, as_tile, axes_of, wrap
-from tilenest.language.views import View
+from tilenest.language.views import HostNumbers, View
 
 mem = Resource
 """`tn.mem.shared`"""
@@ -104,7 +104,9 @@ __all__ = [
     "ConstView",
     "DomainAxis",
     "Element",
+    "Extents",
     "Handle",
+    "HostNumbers",
     "IndexMap",
     "Memory",
     "Nest",

@@ -7,7 +7,7 @@ admits anything.
 
 from __future__ import annotations
 
-from tilenest.errors import CaptureError
+from tilenest.errors import CaptureError, shown
 from tilenest.ir import DType
 from tilenest.language.dtypes import as_dtype
 from tilenest.records import record
@@ -28,7 +28,7 @@ class ViewAnnotation:
         rank = rest[0] if rest else None
         if len(rest) > 1 or not (rank is None or (isinstance(rank, int) and rank >= 0)):
             raise CaptureError(
-                f"a view annotation is given {items!r}",
+                f"a view annotation is given {shown(items)}",
                 remedy="write tn.View[dtype] or tn.View[dtype, rank], as tn.View[tn.float32, 2]",
             )
         return cls(as_dtype(dtype), rank, is_const)

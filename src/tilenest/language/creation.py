@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tilenest.dialects import Map, Yield
-from tilenest.errors import DTypeError, ShapeError
+from tilenest.errors import DTypeError, ShapeError, shown
 from tilenest.ir import INDEX, Block, Region, TileType, Value, clone_region, int64
 from tilenest.language.dtypes import Number, as_dtype, numpy_scalar_dtype
 from tilenest.language.elements import (
@@ -39,7 +39,7 @@ def axis(label: str, extent: int) -> Dim:
     number = host_int(extent)
     if number is None or not isinstance(label, str):
         raise ShapeError(
-            f"tn.axis is given {label!r} and {extent!r}",
+            f"tn.axis is given {shown(label)} and {shown(extent)}",
             remedy='write tn.axis("name", extent) with a host int as extent'
             f"{host_extent_hint(extent)}",
         )

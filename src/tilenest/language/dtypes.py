@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tilenest.errors import DTypeError
+from tilenest.errors import DTypeError, shown
 from tilenest.ir import (
     DTYPES,
     DType,
@@ -49,7 +49,7 @@ def as_dtype(given: object) -> DType:
     if found is None:
         named = _BY_NAME.get(given) if isinstance(given, str) else None
         raise DTypeError(
-            f"{given!r} is not a dtype", remedy=f"use one such as tn.{(named or float32).name}"
+            f"{shown(given)} is not a dtype", remedy=f"use one such as tn.{(named or float32).name}"
         )
     return found
 
@@ -66,20 +66,20 @@ def constant_value(number: Number | np.generic, dtype: DType) -> Number:
         if isinstance(plain, bool) and dtype.is_bool:
             return plain
         raise DTypeError(
-            f"{plain!r} cannot become {dtype}",
+            f"{shown(plain)} cannot become {dtype}",
             remedy="write True or False" if dtype.is_bool else f"write {int(plain)}",
         )
     if dtype.is_float:
         return _rounded(plain, dtype)
     if isinstance(plain, float):
         raise DTypeError(
-            f"{plain!r} meets {dtype}, which holds only integers",
+            f"{shown(plain)} meets {dtype}, which holds only integers",
             remedy="cast the integer operand to a float dtype, or write a whole number",
         )
     low, high = integer_range(dtype)
     if not low <= plain <= high:
         raise DTypeError(
-            f"{plain} is out of range for {dtype} ({low} to {high})",
+            f"{shown(plain)} is out of range for {dtype} ({low} to {high})",
             remedy="cast the other operand to a wider dtype",
         )
     return plain

@@ -248,8 +248,20 @@ def _check_weak(weak: Sequence[DType], dtype: DType) -> None:
         if given.is_bool is not dtype.is_bool or (given.is_float and not dtype.is_float):
             raise DTypeError(
                 f"a Python {given.name.rstrip('_0123456789')} meets {dtype}",
-                remedy=f"cast the {dtype} operand, or pass a NumPy scalar and cast it",
+                _remedy_for_weak(given, dtype),
             )
+
+
+def _remedy_for_weak(given: DType, dtype: DType) -> str:
+    """What to do with a Python number of a dtype that does not become the other."""
+    if dtype.is_bool:
+        return "make a bool of the number, as a != 0"
+    if given.is_bool:
+        return f"make a number of the bool, as a.cast(tn.{dtype.name}), or choose by tn.where"
+    return (
+        f"cast the operand of integers, as x.cast(tn.float32), or the number, as "
+        f"a.cast(tn.{dtype.name})"
+    )
 
 
 def _host_dtype(number: Number) -> DType:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tilenest.dialects import views
-from tilenest.errors import CaptureError, RankError, ShapeError
+from tilenest.errors import CaptureError, RankError, ShapeError, shown
 from tilenest.ir import Value
 from tilenest.language.moves import Coordinate
 from tilenest.language.positions import host_int, position_of
@@ -46,7 +46,9 @@ def index_map(domain: object, codomain: object, function: Callable[..., object])
     """The map that takes (i, j, ...) of `domain` to `function(i, j, ...)` in `codomain`.
 
     Both are shapes; the function gives one coordinate per dimension of the codomain (a tuple; bare
-    for one), computed with + - * // % from its arguments, ints and run-time scalars.
+    for one), computed with + - * // % from its arguments, ints and run-time scalars. Coordinates
+    are exact: what may leave 64 bits is refused. Sizes that only run time knows and that the
+    function multiplies are taken as those of one space, with fewer than 2**60 elements.
     """
     session = current_session()
     source, target = _items(session, domain), _items(session, codomain)
@@ -100,7 +102,7 @@ def size_of(session: Session, item: object) -> views.Size:
         return item.extent
     size = position_of(session, item)
     if isinstance(size, int) and size < 0:
-        raise ShapeError(f"an extent is {size}", remedy="use at least 0")
+        raise ShapeError(f"an extent is {shown(size)}", remedy="use at least 0")
     return size
 
 
@@ -118,6 +120,7 @@ def _step(item: object) -> int:
     step = host_int(item)
     if step is None or step < 0:
         raise ShapeError(
-            f"{item!r} is used as a stride of tn.layout", remedy="use ints from 0 on, in elements"
+            f"{shown(item)} is used as a stride of tn.layout",
+            remedy="use ints from 0 on, in elements",
         )
     return step

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tilenest.errors import CaptureError, DomainError, DTypeError, ShapeError
+from tilenest.errors import CaptureError, DomainError, DTypeError, ShapeError, shown
 from tilenest.language.nests import DomainAxis, range_axis
 from tilenest.language.positions import host_int, index_values, position_of
 from tilenest.language.session import current_session
@@ -25,7 +25,7 @@ def range_(*arguments: Any) -> range | DomainAxis:
         except (TypeError, ValueError) as error:
             kind = DTypeError if isinstance(error, TypeError) else ShapeError
             raise kind(
-                f"range({', '.join(map(repr, arguments))}): {error}",
+                f"range({', '.join(map(shown, arguments))}): {error}",
                 remedy="use ints and integer scalars, and a step other than 0",
             ) from error
     match arguments:

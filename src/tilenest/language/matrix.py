@@ -8,7 +8,7 @@ free. Operands of rank 2 with plain extents are matched by position, (M, K) x (K
 from __future__ import annotations
 
 from tilenest.dialects import Mma
-from tilenest.errors import DTypeError, ShapeError
+from tilenest.errors import DTypeError, ShapeError, shown
 from tilenest.ir import DType
 from tilenest.language.creation import zeros
 from tilenest.language.dtypes import accumulator_dtype
@@ -33,7 +33,8 @@ def mma(a: Tile, b: Tile, c: Tile, ordered: bool = False) -> Tile:
     for name, tile in (("a", a), ("b", b), ("c", c)):
         if not isinstance(tile, Tile):
             raise ShapeError(
-                f"operand {name} of tn.mma is {tile!r}", remedy="give three tiles of rank 1 or more"
+                f"operand {name} of tn.mma is {shown(tile)}",
+                remedy="give three tiles of rank 1 or more",
             )
     check_kind(ordered, bool, "ordered= of tn.mma")
     _check_dtypes(a.dtype, b.dtype, c.dtype)

@@ -13,7 +13,7 @@ from typing import Never
 
 from tilenest.analysis import layout_problem
 from tilenest.dialects import MemoryAllocate, MemoryLoad, MemoryStore
-from tilenest.errors import CaptureError, RankError, ShapeError
+from tilenest.errors import CaptureError, RankError, ShapeError, shown
 from tilenest.ir import STATE, DType, MemoryType, OpResult, Value, element_dtype
 from tilenest.language.dtypes import as_dtype
 from tilenest.language.elements import (
@@ -23,7 +23,15 @@ from tilenest.language.elements import (
     type_over,
 )
 from tilenest.language.index_maps import IndexMap
-from tilenest.language.positions import Position, dims_of_shape, index_values, positions_of
+from tilenest.language.positions import (
+    Extents,
+    Position,
+    dims_of_shape,
+    index_values,
+    part_remedy,
+    positions_of,
+    split_key,
+)
 from tilenest.language.reindexing import (
     broadcast_value,
 )
@@ -32,8 +40,6 @@ from tilenest.language.values import Scalar, Tile, operand_of, wrap
 from tilenest.layouts import Dim, dims_compatible_by_position, shape_dims
 from tilenest.opaque import Opaque
 from tilenest.records import record
-
-_MOST_BYTES = (1 << 63) - 1
 
 
 class Resource(Enum):
@@ -70,7 +76,7 @@ class Memory(Staged, Opaque):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents of the tiles that it holds."""
-        return self._type.shape
+        return Extents(self._type.shape)
 
     @property
     def _type(self) -> MemoryType:
@@ -85,13 +91,29 @@ class Memory(Staged, Opaque):
         return wrap(_load(self, (), self.dims), current_session())
 
     def store(self, value: object) -> None:
-        """Every element anew: a tile, scalar or number of its dtype, which broadcasts."""
+        """Every element anew: a tile, scalar or number of its dtype, which broadcasts.
+
+        DTypeError for another dtype, ShapeError for a tile that does not broadcast.
+        """
         _store(self, (), self.dims, value)
 
+    def __getitem__(self, key: object) -> Tile:
+        """`m[origin, shape]` loads a part: `m(origin, shape).load()`."""
+        remedy = part_remedy("memory", len(self.dims))
+        origin, shape = split_key(key, "a memory", remedy)
+        return self._part(origin, shape, remedy).load()
+
     def __call__(self, origin: object, shape: object) -> MemoryPart:
-        """A reference to the part at `origin` of the given shape, to `.load()` and `.store(v)`."""
+        """A reference to the part at `origin` of the given shape, to `.load()` and `.store(v)`.
+
+        Both are tuples with one item per dim, bare when there is one. RankError otherwise,
+        ShapeError for a negative extent.
+        """
+        return self._part(origin, shape, part_remedy("memory", len(self.dims), "()"))
+
+    def _part(self, origin: object, shape: object, remedy: str) -> MemoryPart:
         session = current_session()
-        positions = positions_of(session, origin, len(self.dims), "the origin in a memory")
+        positions = positions_of(session, origin, len(self.dims), "the origin in a memory", remedy)
         dims = dims_of_shape(shape)
         if len(dims) != len(self.dims):
             raise RankError(
@@ -110,7 +132,8 @@ class Memory(Staged, Opaque):
 
     def __setitem__(self, key: object, value: object) -> Never:
         raise CaptureError(
-            "a memory is assigned through []", remedy="store a whole tile, as memory.store(tile)"
+            "a memory is assigned through []",
+            remedy="store a part, as memory(origin, shape).store(x), or all, as memory.store(x)",
         )
 
     def __repr__(self) -> str:
@@ -133,7 +156,7 @@ class MemoryPart(Opaque):
         return Tile(_load(self.memory, self.origin, self.dims), current_session())
 
     def store(self, value: object) -> None:
-        """The part anew; the rest stays as it is."""
+        """The part anew, as the memory's own `store` takes it; the rest stays as it is."""
         _store(self.memory, self.origin, self.dims, value)
 
     def _misuse(self) -> CaptureError:
@@ -178,13 +201,14 @@ def memory(dtype: object, shape_or_layout: object, resource: object = Resource.a
 
     A shape asks for dense storage. A layout (`tn.layout`, `tn.index_map` from a shape of axes and
     ints into a shape of ints) says where each element lies; every element needs a place of its own,
-    and what no element uses is padding. `resource`, one of `tn.mem`, restricts the class of
-    storage.
+    and what no element uses is padding. ShapeError for any other layout, for extents that only run
+    time knows, and for more bytes than 64 bits address. `resource`, one of `tn.mem`, restricts the
+    class of storage; CaptureError otherwise.
     """
     session = current_session()
     if not isinstance(resource, Resource):
         raise CaptureError(
-            f"{resource!r} is no class of storage",
+            f"{shown(resource)} is no class of storage",
             remedy="use tn.mem.auto, private, shared, cluster, global_ or tensor",
         )
     layout = shape_or_layout.map if isinstance(shape_or_layout, IndexMap) else None
@@ -201,15 +225,7 @@ def memory(dtype: object, shape_or_layout: object, resource: object = Resource.a
     )
     problem = layout_problem(operation)
     if problem is not None:
-        raise ShapeError(
-            f"the layout of a memory is not {problem.what}: {problem.answer}",
-            remedy=problem.remedy,
-        )
-    if operation.bytes > _MOST_BYTES:
-        raise ShapeError(
-            f"a memory needs {operation.bytes} bytes, which 64 bits cannot address",
-            remedy="use a smaller shape, or smaller strides",
-        )
+        raise ShapeError(f"a memory {problem.text}", remedy=problem.remedy)
     session.insert(operation)
     return Memory(operation.memory, session)
 

@@ -32,15 +32,15 @@ from tilenest.language.values import (
     axes_of,
 )
 from tilenest.layouts import Const, DimRef, IndexExpr, bit_and, shift_left, shift_right, xor
+from tilenest.opaque import Opaque
 
 
-class Coordinate(Reflecting):
+class Coordinate(Reflecting, Opaque):
     """A formula over coordinates: + - * // % ^ & << >> with ints and scalars."""
 
     __slots__ = ("_session", "_symbols", "expression")
-    __array_ufunc__: ClassVar[None] = None
+    __array_ufunc__: ClassVar[None] = None  # type: ignore[assignment]  # NumPy asks for None
     """NumPy integers on the left leave the operation to us."""
-    __hash__ = object.__hash__
 
     def __init__(self, session: Session, symbols: Symbols, expression: IndexExpr) -> None:
         self._session = session
@@ -122,26 +122,25 @@ class Coordinate(Reflecting):
     def __neg__(self) -> Coordinate:
         return self._with(-self.expression)
 
-    def _refuse(self, *_: object) -> Never:
-        raise CaptureError(
+    def _misuse(self) -> CaptureError:
+        return CaptureError(
             "a coordinate of an index function is compared, converted, or used in other "
             "arithmetic than + - * // % ^ & << >>",
             remedy="compute every coordinate by one formula, or build the parts apart and choose "
             "with tn.where; coordinates outside read 0",
         )
 
-    __bool__ = __int__ = __index__ = __float__ = __complex__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse
-    __truediv__ = __rtruediv__ = __pow__ = __rpow__ = __divmod__ = __rdivmod__ = _refuse
-    __or__ = __ror__ = __matmul__ = __rmatmul__ = _refuse
-    __invert__ = __pos__ = __abs__ = __round__ = __trunc__ = __floor__ = __ceil__ = _refuse
+    def __bool__(self) -> Never:
+        raise self._misuse()
 
 
 def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
     """The tile over `shape` whose element at (i, j, ...) is x at `function(i, j, ...)`.
 
     The function gives one coordinate per dim of x (a tuple; bare for one), computed with + - * // %
-    from its arguments, ints and run-time scalars. Coordinates outside x read 0.
+    from its arguments, ints and run-time scalars. Coordinates outside x read 0. ShapeError for
+    another number of coordinates or an empty shape, CaptureError for a coordinate that is compared
+    or computed otherwise.
     """
     session = current_session()
     x, dims = as_tile(x, "reindex"), dims_of_shape(shape)
@@ -161,7 +160,10 @@ def reindex(x: Tile, shape: object, function: Callable[..., object]) -> Tile:
 
 
 def transpose(x: Tile, axes: Sequence[object] | None = None) -> Tile:
-    """`x` with its dims in the order `axes`, reversed without."""
+    """`x` with its dims in the order `axes`, reversed without.
+
+    ShapeError unless every axis is named once.
+    """
     session, x = current_session(), as_tile(x, "transpose")
     if axes is None:
         return x.T
@@ -175,7 +177,10 @@ def transpose(x: Tile, axes: Sequence[object] | None = None) -> Tile:
 
 
 def reshape(x: Tile, shape: object) -> Tile:
-    """The elements of `x` in row-major order over another shape; one extent may be -1."""
+    """The elements of `x` in row-major order over another shape; one extent may be -1.
+
+    ShapeError unless the shape has as many elements.
+    """
     session, x = current_session(), as_tile(x, "reshape")
     items = list(shape) if isinstance(shape, tuple | list) else [shape]
     open_places = [place for place, item in enumerate(items) if host_int(item) == -1]
@@ -192,7 +197,8 @@ def reshape(x: Tile, shape: object) -> Tile:
 def broadcast(x: Element, shape: object) -> Tile | Scalar:
     """`x` repeated over the dims of `shape` that it lacks or has with extent 1.
 
-    A tile with other dims of the same extents is relabelled by position.
+    A tile with other dims of the same extents is relabelled by position. ShapeError for dims that
+    `shape` has with another extent.
     """
     session, x = current_session(), as_element(x, "broadcast")
     dims = dims_of_shape(shape)

@@ -13,7 +13,7 @@ from typing import Never
 
 from tilenest.analysis import enclosing
 from tilenest.dialects import Parallel, Pipeline, Serial, Synchronize
-from tilenest.errors import CaptureError, DTypeError, RankError, ScopeError, ShapeError
+from tilenest.errors import CaptureError, DTypeError, RankError, ScopeError, ShapeError, shown
 from tilenest.language.positions import host_int
 from tilenest.language.session import Handle, Session, current_session
 from tilenest.language.values import Scalar
@@ -48,7 +48,7 @@ class ReductionPolicy(Enum):
     fold_right = "fold_right"
 
 
-@record
+@record(eq=False)
 class DomainAxis(Opaque):
     """One axis of a nest: `range(lower, upper, step)`, and the dim it runs over, if any."""
 
@@ -64,7 +64,7 @@ class DomainAxis(Opaque):
         )
 
 
-@record
+@record(eq=False)
 class Nest(Opaque):
     """A nest that `for` may open: `for handle in nest`. Capture reads the fields.
 
@@ -186,8 +186,10 @@ class NestHandle(Handle, Opaque):
             if axis in handle.dims:
                 return _scalars(handle)[handle.dims.index(axis)]
             handle = handle.parent
+        given: object = axis
         raise ShapeError(
-            f"neither this nest nor one around it runs over {axis}",
+            "neither this nest nor one around it runs over "
+            f"{given if isinstance(given, Dim) else shown(given)}",
             remedy="pass the axis itself to the nest, as tn.parallel(axis)",
         )
 
@@ -255,7 +257,7 @@ def range_axis(lower: object, upper: object, step: object) -> DomainAxis:
     axis = DomainAxis(_bound(lower), _bound(upper), _bound(step))
     if isinstance(axis.step, int) and axis.step <= 0:
         raise ShapeError(
-            f"a nest runs over a range with step {axis.step}",
+            f"a nest runs over a range with step {shown(axis.step)}",
             remedy="count upwards and compute the coordinate, as i = n - 1 - step.index()",
         )
     return axis
@@ -269,7 +271,7 @@ def _bound(item: object) -> Bound:
         item.session.value_of(item)
         return item
     raise DTypeError(
-        f"{item!r} is used as the bound of a nest",
+        f"{shown(item)} is used as the bound of a nest",
         remedy="use an int, an integer scalar, a range or a tn.axis",
     )
 
@@ -284,13 +286,13 @@ def _checked_scope(scope: Scope | None) -> Scope | None:
     if scope is None or isinstance(scope, Scope):
         return scope
     raise CaptureError(
-        f"{scope!r} is no scope of execution", remedy="use one of tn.exec, as tn.exec.worker"
+        f"{shown(scope)} is no scope of execution", remedy="use one of tn.exec, as tn.exec.worker"
     )
 
 
 def _policy_error(policy: object) -> CaptureError:
     return CaptureError(
-        f"{policy!r} is no reduction policy",
+        f"{shown(policy)} is no reduction policy",
         remedy="use one of tn.reduction, as tn.reduction.fold_left",
     )
 
@@ -300,7 +302,7 @@ def _at_least(least: int, value: object, name: str) -> int:
     number = host_int(value)
     if number is None or number < least:
         raise CaptureError(
-            f"a pipeline has {name}={value!r}", remedy=f"use an int of at least {least}"
+            f"a pipeline has {name}={shown(value)}", remedy=f"use an int of at least {least}"
         )
     return number
 
@@ -313,7 +315,7 @@ def sync(nest: NestHandle) -> None:
     nearest = around[-1] if around else None
     kind = getattr(nest, "kind", None)
     if nest is not nearest and not (nearest is None and kind == "root"):
-        given = repr(nest) if kind is None else f"the handle of a {kind} nest"
+        given = shown(nest) if kind is None else f"the handle of a {kind} nest"
         raise CaptureError(
             f"tn.sync is given {given}, which is not that of the nearest parallel nest",
             remedy="synchronize the instances of the parallel nest that the call stands in",

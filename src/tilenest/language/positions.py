@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index as host_index
+from typing import SupportsIndex, overload
 
 from tilenest.dialects import Extent
-from tilenest.errors import DTypeError, RankError, ShapeError
+from tilenest.errors import DTypeError, RankError, ShapeError, shown
 from tilenest.ir import ScalarType, Value, element_dtype, index
 from tilenest.language.elements import constant, convert
 from tilenest.language.session import Handle, Session, Staged
@@ -20,6 +21,30 @@ from tilenest.opaque import Opaque
 
 Position = int | Value
 """A host int, or a value of type index."""
+
+
+class Extents(tuple[int, ...]):
+    """The extents of a tile, none for a scalar; an axis that is not there is refused."""
+
+    __slots__ = ()
+
+    @overload
+    def __getitem__(self, place: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[int, ...]: ...
+    def __getitem__(self, place: SupportsIndex | slice) -> int | tuple[int, ...]:
+        try:
+            return super().__getitem__(place)
+        except (IndexError, TypeError, ValueError):
+            raise no_axis(place, len(self)) from None
+
+
+def no_axis(place: object, count: int) -> RankError:
+    """The error of whoever asks a shape for an axis that it has not."""
+    return RankError(
+        f"axis {shown(place)} of a shape with {count} axes",
+        remedy="count its axes from 0, or pass an array with more of them",
+    )
 
 
 def host_int(item: object) -> int | None:
@@ -55,13 +80,15 @@ def position_of(session: Session, item: object) -> Position:
     )
 
 
-def positions_of(session: Session, given: object, rank: int, what: str) -> list[Position]:
+def positions_of(
+    session: Session, given: object, rank: int, what: str, remedy: str | None = None
+) -> list[Position]:
     """A position in a space of `rank`: a tuple of coordinates, bare when the rank is 1."""
     items = given if isinstance(given, tuple | list) else (given,)
     if len(items) != rank:
         raise RankError(
             f"{what} has {len(items)} coordinates where {rank} are needed",
-            remedy=f"write a tuple of {rank}: one coordinate per dimension",
+            remedy=remedy or f"write a tuple of {rank}: one coordinate per dimension",
         )
     return [position_of(session, item) for item in items]
 
@@ -80,19 +107,36 @@ def dims_of_shape(shape: object) -> tuple[Dim, ...]:
     return shape_dims([_shape_item(item) for item in items])
 
 
-def split_key(key: object, what: str) -> tuple[object, object]:
+def split_key(key: object, what: str, remedy: str) -> tuple[object, object]:
     """Origin and shape of `x[origin, shape]`."""
     if not isinstance(key, tuple) or len(key) != 2:
-        raise RankError(
-            f"{what} is indexed without an origin and a shape",
-            remedy="write x[origin, shape], as A[(i, j), (m, n)], or .at(i, j) for one element",
-        )
+        raise RankError(f"{what} is indexed without an origin and a shape", remedy)
     if any(isinstance(item, slice) or item is Ellipsis for item in _flat(key)):
-        raise RankError(
-            f"{what} is indexed with slice syntax",
-            remedy="write x[origin, shape]: where the tile starts and how large it is",
-        )
+        raise RankError(f"{what} is indexed with slice syntax", remedy)
     return key[0], key[1]
+
+
+def part_remedy(name: str, rank: int, brackets: str = "[]") -> str:
+    """How a part of something of this rank is written: its origin and its shape."""
+    opening, closing = brackets[0], brackets[1]
+    parts = f"{_spelled('ijk', rank)}, {_spelled('mnp', rank)}"
+    return (
+        f"write {name}{opening}{parts}{closing}: where the tile starts, one coordinate per "
+        "dimension, and how large it is"
+    )
+
+
+def part_or_element_remedy(name: str, rank: int, brackets: str = "[]", method: str = "") -> str:
+    """The same for what has elements of its own, which a method may read."""
+    element = _spelled("ijk", rank).strip("()")
+    return f"{part_remedy(name, rank, brackets)}; one element is {name}.at({element}){method}"
+
+
+def _spelled(letters: str, rank: int) -> str:
+    """A tuple of so many names, bare when there is one."""
+    few = len(letters) >= rank
+    names = letters[:rank] if few else [f"{letters[0]}{axis}" for axis in range(rank)]
+    return names[0] if rank == 1 else f"({', '.join(names)})"
 
 
 def _flat(key: tuple[object, object]) -> list[object]:
@@ -126,4 +170,4 @@ def _describe(item: object) -> str:
         return f"a {kind} of type {getattr(item.value.type, 'dtype', item.value.type)}"
     if isinstance(item, Handle):
         return f"the handle of a {item.kind} nest"
-    return f"{item!r} ({type(item).__name__})"
+    return f"{shown(item)} ({type(item).__name__})"

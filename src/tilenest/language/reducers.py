@@ -1,7 +1,7 @@
 """The binary functions that reductions know: `tn.add`, `tn.maximum`, `tn.bitwise_and` and so on.
 
 In: two operands, or nothing but their name in `tn.reduce(x, axis, tn.add)`. Out: an elementwise
-result, or the identity that a reduction starts from. All are associative and commutative in exact
+result, or the number that a reduction starts from. All are associative and commutative in exact
 arithmetic, so every policy admits them. `fmax` and `fmin` are of floats; they leave NaN out where
 there is a number.
 """
@@ -20,7 +20,7 @@ from tilenest.records import record
 
 @record
 class Reducer:
-    """A binary function with an identity: `tn.add(a, b)`, or `tn.reduce(x, axis, tn.add)`.
+    """A binary function that reductions know: `tn.add(a, b)`, or `tn.reduce(x, axis, tn.add)`.
 
     Called, it works elementwise on tiles that join, scalars and numbers of one dtype, which the
     result has. ShapeError for tiles that do not join, DTypeError for dtypes that differ or that it
@@ -42,8 +42,15 @@ class Reducer:
             )
         return result
 
-    def identity(self, dtype: DType) -> Number:
-        """The number that leaves every element of `dtype` as it is; the result over nothing."""
+    def __repr__(self) -> str:
+        return f"tn.{self.name}"
+
+    def over_nothing(self, dtype: DType) -> Number:
+        """The result over no elements, which a reduction without `init=` starts from.
+
+        It leaves every element of `dtype` as it is, but for -0 of `tn.add`: a sum over nothing is
+        +0, as everywhere, and a sum of nothing but -0 is +0 with it.
+        """
         match self.function:
             case "add":
                 return 0

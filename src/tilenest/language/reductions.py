@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilenest.dialects import OrderingContract, Reduce, ReductionContract, Yield, law_of
-from tilenest.errors import CaptureError, ShapeError
+from tilenest.errors import ArgumentTypeError, CaptureError, ShapeError, shown
 from tilenest.ir import INDEX, Block, Region, Value, index, int32, int64
 from tilenest.language.creation import iota
 from tilenest.language.dtypes import Number
@@ -23,6 +23,7 @@ from tilenest.language.reindexing import broadcast_value, project_value
 from tilenest.language.session import Session, current_session
 from tilenest.language.values import Element, Scalar, Tile, as_tile, axes_of, operand_of, wrap
 from tilenest.layouts import Dim
+from tilenest.opaque import Opaque
 
 Update = Callable[[Tile | Scalar, Tile | Scalar], object]
 """(states, contributions) -> next states, elementwise"""
@@ -39,15 +40,16 @@ def reduce(
 
     The result keeps x's dtype and its other dims; it is a scalar when none remain. It starts from
     `init`, once: a number, a scalar or a tile that broadcasts over the remaining dims; without it
-    from the reducer's identity, which is also the result over an empty axis. Under `fold_right`
+    from the reducer's result over nothing, which an empty axis gives. Under `fold_right`
     contributions are visited from the last to the first and stand on the left. `reducer` may be a
     Python function of (state, element); it then needs `init`, and a fold unless it combines as one
     of the known reducers does. Reducing over no axes gives x, combined with `init` if there is one.
     """
+    _check_order(x, axis, reducer)
     session, x = current_session(), as_tile(x, "reduce")
     if not isinstance(policy, ReductionPolicy):
         raise CaptureError(
-            f"{policy!r} is no reduction policy",
+            f"{shown(policy)} is no reduction policy",
             remedy="use one of tn.reduction, as tn.reduction.fold_left",
         )
     reduced = axes_of(x, axis)
@@ -56,6 +58,20 @@ def reduce(
     if not reduced:
         return x if init is None else _next_state(session, reducer, policy, wrap(seed, session), x)
     return wrap(_reduction(session, x, reduced, seed, reducer, policy), session)
+
+
+def _check_order(x: object, axis: object, reducer: object) -> None:
+    """Refuse the arguments in another order, and what combines nothing."""
+    if any(callable(given) and not isinstance(given, Opaque) for given in (x, axis)):
+        raise ArgumentTypeError(
+            "tn.reduce is given a function in front of the tile and its axis",
+            remedy="the tile comes first, then the axis: tn.reduce(x, n, tn.maximum)",
+        )
+    if not callable(reducer) or isinstance(reducer, Opaque):
+        raise ArgumentTypeError(
+            f"tn.reduce combines by {shown(reducer)}",
+            remedy="give it a reducer, as tn.maximum, or a function of two values and init=",
+        )
 
 
 _EXTREMES = {
@@ -102,7 +118,7 @@ def _seed(
                 remedy="say what the result over nothing is, as init=0.0",
             )
         check_domain(reducer.function, x.dtype)
-        init = reducer.identity(x.dtype)
+        init = reducer.over_nothing(x.dtype)
     value = required(session, operand_of(session, init), x.dtype, "init= of tn.reduce")
     if kept == dims_of(value):
         return value

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from math import prod
 
 from tilenest.dialects import Reindex
-from tilenest.errors import ShapeError
+from tilenest.errors import ShapeError, shown
 from tilenest.ir import Value, element_dtype
 from tilenest.language.elements import dims_of, type_over
 from tilenest.language.session import Session
@@ -109,7 +109,7 @@ def reshape_value(session: Session, value: Value, dims: tuple[Dim, ...]) -> Valu
     target = [dim.extent for dim in dims]
     if prod(source) != prod(target):
         raise ShapeError(
-            f"{prod(source)} elements of shape {tuple(source)} do not fill {tuple(target)}",
+            f"{prod(source)} elements of shape {tuple(source)} do not fill {shown(tuple(target))}",
             remedy="reshape to a shape with the same number of elements",
         )
     if prod(source) == 0:

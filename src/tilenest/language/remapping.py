@@ -11,7 +11,7 @@ from math import prod
 
 from tilenest.analysis import shows_elements_once
 from tilenest.dialects import Apply, Extent, Remap, chain_of, views
-from tilenest.errors import CaptureError, RankError, ShapeError
+from tilenest.errors import CaptureError, RankError, ShapeError, shown
 from tilenest.ir import INDEX, OpResult, Value, index
 from tilenest.language.elements import constant
 from tilenest.language.index_maps import IndexMap, size_of
@@ -53,8 +53,9 @@ def sliced(
     counts = [size_of(session, item) for item in items]
     strides = [host_int(item) for item in steps]
     if not all(strides):
+        wrong = next(item for item, stride in zip(steps, strides, strict=True) if not stride)
         raise CaptureError(
-            f"a step of {name}.slice is {steps[strides.index(0) if 0 in strides else 0]!r}",
+            f"a step of {name}.slice is {shown(wrong)}",
             remedy="use ints other than 0: a negative step walks back from the origin",
         )
     known = [stride for stride in strides if stride is not None]
@@ -68,7 +69,7 @@ def permuted(session: Session, view: Value, name: str, order: Sequence[object]) 
     axes = [place % rank for place in places if place is not None and -rank <= place < rank]
     if sorted(axes) != list(range(rank)) or len(places) != rank:
         raise RankError(
-            f"{name}.permute orders {tuple(order)!r} of a view with {rank} axes",
+            f"{name}.permute orders {shown(tuple(order))} of a view with {rank} axes",
             remedy="name every axis once, counted from 0",
         )
     return _derived(views.permute(session.insert, view, axes), axes)
@@ -88,7 +89,8 @@ def reshaped(
     if isinstance(rows, Value):
         if items[:1] != [-1] or -1 in items[1:] or not rest or row % rest:
             raise ShapeError(
-                f"{name}.reshape to {tuple(items)} depends on an extent known only at run time",
+                f"{name}.reshape to {shown(tuple(items))} depends on an extent known only at run "
+                "time",
                 remedy="let the first extent be -1 and the others divide a row, or specialise the "
                 "kernel on the array's shape",
             )
@@ -100,7 +102,7 @@ def reshaped(
         items[items.index(-1)] = total // others if others else 0
     if prod(items) != total or -1 in items:
         raise ShapeError(
-            f"{total} elements of {name} do not fill {tuple(items)}",
+            f"{total} elements of {name} do not fill {shown(tuple(items))}",
             remedy="reshape to a shape with the same number of elements",
         )
     return _derived(views.reshape(session.insert, view, source, items))
@@ -174,14 +176,14 @@ def _extent(item: object, name: str) -> int:
     extent = item.extent if isinstance(item, Dim) else host_int(item)
     if extent is None or extent < -1:
         raise ShapeError(
-            f"{item!r} is an extent of {name}.reshape",
+            f"{shown(item)} is an extent of {name}.reshape",
             remedy="use ints and axes, and -1 for at most one",
         )
     return extent
 
 
 def _texts(sizes: Sequence[views.Size]) -> str:
-    return f"({', '.join(str(size) if isinstance(size, int) else '?' for size in sizes)})"
+    return f"({', '.join(shown(size) if isinstance(size, int) else '?' for size in sizes)})"
 
 
 def _tuple(items: object) -> Sequence[object]:

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, TypeVar
 
-from tilenest.errors import CaptureError, ScopeError
+from tilenest.errors import CaptureError, ScopeError, shown
 from tilenest.ir import (
     Block,
     BlockArgument,
@@ -44,6 +44,12 @@ class Staged:
     __slots__ = ("session", "value")
 
     def __init__(self, value: Value, session: Session) -> None:
+        if not isinstance(value, Value):
+            raise CaptureError(
+                f"tn.{type(self).__name__} is called with {shown(value)}",
+                remedy="views are what a kernel is given; load tiles and scalars from them, or "
+                "make some with tn.zeros, tn.full, tn.scalar and tn.memory",
+            )
         self.value = value
         self.session = session
 
@@ -156,16 +162,12 @@ class Session:
 
     def inline(self, function: Callable[..., Any], arguments: tuple[Any, ...], whose: str) -> Any:
         """What a function that `whose` was given makes of these arguments."""
-        try:
-            inspect.signature(function).bind(*arguments)
-        except ValueError:
-            pass  # a builtin that does not say what it takes
-        except TypeError as error:
+        if not _takes(function, arguments):
             raise CaptureError(
-                f"{whose} is given {function!r}, which cannot be called with "
+                f"{whose} is given {shown(function)}, which cannot be called with "
                 f"{len(arguments)} arguments",
                 remedy=f"give it a function of {len(arguments)} positional arguments",
-            ) from error
+            )
         return self.on_call(function, arguments)
 
     def next_site(self, bounds: str) -> int:
@@ -264,8 +266,21 @@ def _call(implementation: Callable[..., Any], arguments: tuple[Any, ...]) -> Any
     return implementation(*arguments)
 
 
+def _takes(function: object, arguments: tuple[Any, ...]) -> bool:
+    """Whether it can be called with these; a builtin that does not say what it takes may be."""
+    if not callable(function):
+        return False
+    try:
+        inspect.signature(function).bind(*arguments)
+    except ValueError:
+        return True
+    except TypeError:
+        return False
+    return True
+
+
 def _refuse_stage(handle: Handle, name: str | None) -> None:
     raise CaptureError(
-        f"stage({name!r}) is used in a {handle.kind} nest that no kernel captures",
+        f"stage({shown(name)}) is used in a {handle.kind} nest that no kernel captures",
         remedy="call step.stage() directly in the body of `for step in nest.pipeline(...)`",
     )

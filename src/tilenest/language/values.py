@@ -13,15 +13,17 @@ from typing import Any, Never, Self
 
 import numpy as np
 
-from tilenest.errors import CaptureError, DTypeError, ShapeError
+from tilenest.errors import CaptureError, DTypeError, ShapeError, shown
 from tilenest.ir import DType, ScalarType, TileType, Value, element_dtype, index
 from tilenest.language.annotations import ScalarAnnotation
 from tilenest.language.dtypes import Number, as_dtype
 from tilenest.language.elements import Operand, Weak, apply, convert, reinterpret
 from tilenest.language.positions import (
+    Extents,
     Position,
     dims_of_shape,
     host_int,
+    part_or_element_remedy,
     position_of,
     positions_of,
     split_key,
@@ -72,7 +74,7 @@ class Element(Staged, Opaque):
     @property
     def shape(self) -> tuple[int, ...]:
         """The extents, all host ints; empty for a scalar."""
-        return tuple(dim.extent for dim in self.dims)
+        return Extents(dim.extent for dim in self.dims)
 
     @property
     def ndim(self) -> int:
@@ -80,7 +82,10 @@ class Element(Staged, Opaque):
         return len(self.dims)
 
     def cast(self, dtype: object) -> Self:
-        """Converted to `dtype`: to nearest even, floats to integers saturating (NaN gives 0)."""
+        """Converted to `dtype`: to nearest even, floats to integers saturating (NaN gives 0).
+
+        DTypeError for what is no dtype, and for a tile of index.
+        """
         session = current_session()
         wanted = as_dtype(dtype)
         if wanted is index and self.dims:
@@ -92,7 +97,7 @@ class Element(Staged, Opaque):
         return self.cast(dtype)
 
     def bitcast(self, dtype: object) -> Self:
-        """The same bits read as a dtype of the same width."""
+        """The same bits read as a dtype of the same width. DTypeError for another width or bool."""
         session = current_session()
         return type(self)(reinterpret(session, session.value_of(self), as_dtype(dtype)), session)
 
@@ -199,11 +204,11 @@ class Element(Staged, Opaque):
         return self._on_the_left("ge", other)
 
     def __pow__(self, given: object) -> Element:
-        """Multiplied by itself; the exponent is a host int from 1 to 64."""
+        """Multiplied by itself; the exponent is a host int from 1 to 64. DTypeError otherwise."""
         exponent = host_int(given)
         if exponent is None or not 1 <= exponent <= _LARGEST_POWER:
             raise DTypeError(
-                f"** takes a host int from 1 to {_LARGEST_POWER}, not {given!r}",
+                f"** takes a host int from 1 to {_LARGEST_POWER}, not {shown(given)}",
                 remedy="use tn.sqrt(x), 1 / x or tn.exp(y * tn.log(x))",
             )
         power: Element | None = None
@@ -306,12 +311,14 @@ class Tile(Element):
     def __getitem__(self, key: object) -> Tile:
         """`x[origin, shape]`: the part at `origin`, of the given shape; 0 outside `x`.
 
-        Both are tuples with one item per dim, bare when there is one. RankError otherwise.
+        Both are tuples with one item per dim, bare when there is one. RankError for another number
+        of origins, ShapeError of extents.
         """
         session = current_session()
-        given, shape = split_key(key, "a tile")
+        remedy = part_or_element_remedy("x", self.ndim)
+        given, shape = split_key(key, "a tile", remedy)
         dims = dims_of_shape(shape)
-        origin = positions_of(session, given, self.ndim, "the origin in a tile")
+        origin = positions_of(session, given, self.ndim, "the origin in a tile", remedy)
         if len(dims) != self.ndim:
             raise ShapeError(
                 f"a slice of rank {len(dims)} is taken from a tile of rank {self.ndim}",
@@ -323,7 +330,9 @@ class Tile(Element):
         """The tile without some dims, read at their coordinates; 0 where those are outside.
 
         `x.at(nest)` reads at the coordinate of a nest over axes that x has; `x.at(i, j)` gives one
-        coordinate per dim, and `x.at(i, axis=m)` names the dim or dims to remove.
+        coordinate per dim, and `x.at(i, axis=m)` names the dim or dims to remove. ShapeError for
+        axes that x does not have and for another number of coordinates, RankError for another
+        number than of the axes that are named.
         """
         session = current_session()
         fixed = self._fixed(session, coordinates, axis)
@@ -414,9 +423,10 @@ def as_tile(item: object, name: str) -> Tile:
     """What `tn.<name>` is given, where it takes a tile."""
     if isinstance(item, Tile):
         return item
+    given = item if isinstance(item, Dim) else shown(item)
     raise ShapeError(
-        f"tn.{name} is given {item!r}, which has no axes",
-        remedy="give it a tile, as A[origin, shape]",
+        f"tn.{name} is given {given}, which is no tile",
+        remedy=f"give it a tile first, as tn.{name}(A[origin, shape], ...)",
     )
 
 
@@ -425,7 +435,8 @@ def as_element(item: object, name: str) -> Tile | Scalar:
     if isinstance(item, Tile | Scalar):
         return item
     raise DTypeError(
-        f"tn.{name} is given {item!r}", remedy="give it a tile or a scalar, as tn.scalar makes one"
+        f"tn.{name} is given {shown(item)}",
+        remedy="give it a tile or a scalar, as tn.scalar makes one",
     )
 
 
@@ -446,7 +457,7 @@ def _axis_of(tile: Element, item: object) -> Dim:
     if isinstance(item, int) and not isinstance(item, bool) and -tile.ndim <= item < tile.ndim:
         return tile.dims[item]
     raise ShapeError(
-        f"{item if isinstance(item, Dim) else f'axis {item!r}'} is no axis of a tile of shape "
+        f"{item if isinstance(item, Dim) else f'axis {shown(item)}'} is no axis of a tile of shape "
         f"{tile.shape}",
         remedy="name one of the tile's own axes, or its position"
         f"{namesakes_hint((item, *tile.dims) if isinstance(item, Dim) else ())}",

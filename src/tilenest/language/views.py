@@ -17,6 +17,7 @@ from tilenest.errors import (
     ShapeError,
     TileError,
     ViewAssignmentError,
+    shown,
 )
 from tilenest.ir import INDEX, DType, Value, element_dtype
 from tilenest.language.accesses import ViewAccess, mask_value
@@ -27,6 +28,8 @@ from tilenest.language.positions import (
     dims_of_shape,
     host_int,
     index_values,
+    no_axis,
+    part_or_element_remedy,
     positions_of,
     split_key,
 )
@@ -73,10 +76,7 @@ class HostNumbers(Sequence[int]):
             return tuple(self[axis] for axis in _axes_in(place, count))
         given = host_int(place)
         if given is None or not -count <= given < count:
-            raise RankError(
-                f"axis {place!r} of an array with {count} axes",
-                remedy="count its axes from 0, or pass an array with more of them",
-            )
+            raise no_axis(place, count)
         axis = given % count
         number = self._numbers[axis]
         if number is None:
@@ -111,7 +111,7 @@ def _axes_in(place: slice, count: int) -> range:
         return range(count)[place]
     except (TypeError, ValueError) as error:
         raise RankError(
-            f"{place} of the {count} axes of an array: {error}",
+            f"{shown(place)} of the {count} axes of an array: {error}",
             remedy="use ints other than 0 for the step, as A.shape[1:]",
         ) from error
 
@@ -215,8 +215,9 @@ class View(Staged, Opaque):
 
     def __getitem__(self, key: object) -> Tile | Scalar:
         """`A[origin, shape]` loads a tile: `A(origin, shape).load()`."""
-        origin, shape = split_key(key, f"the view {self.name}")
-        return self(origin, shape).load()
+        remedy = part_or_element_remedy(self.name, self.rank, "[]", ".load()")
+        origin, shape = split_key(key, f"the view {self.name}", remedy)
+        return self._part(origin, shape, None, None, remedy).load()
 
     def __call__(
         self, origin: object, shape: object, *, bounds: str | None = None, mask: object = None
@@ -229,8 +230,14 @@ class View(Staged, Opaque):
         "check" (raises OutOfBounds); None takes the kernel's. `mask` is a bool tile or scalar that
         broadcasts over the shape: where it is false nothing is read or written.
         """
+        remedy = part_or_element_remedy(self.name, self.rank, "()")
+        return self._part(origin, shape, bounds, mask, remedy)
+
+    def _part(
+        self, origin: object, shape: object, bounds: str | None, mask: object, remedy: str
+    ) -> ViewAccess:
         session = current_session()
-        positions = self._positions(session, origin)
+        positions = self._positions(session, origin, remedy)
         dims = dims_of_shape(shape)
         if len(dims) != self.rank:
             raise RankError(
@@ -242,7 +249,8 @@ class View(Staged, Opaque):
     def at(self, *indices: object, bounds: str | None = None, mask: object = None) -> ViewAccess:
         """A reference to one element; `.load()` gives a scalar."""
         session = current_session()
-        return self._access(session, self._positions(session, indices), (), bounds, mask)
+        remedy = part_or_element_remedy(self.name, self.rank)
+        return self._access(session, self._positions(session, indices, remedy), (), bounds, mask)
 
     # Views of this view -----------------------------------------------------------------------
 
@@ -301,7 +309,7 @@ class View(Staged, Opaque):
         view = session.value_of(self)
         if not isinstance(index_map, IndexMap):
             raise CaptureError(
-                f"{self.name}.remap gets {index_map!r}, which is no index map",
+                f"{self.name}.remap gets {shown(index_map)}, which is no index map",
                 remedy="use tn.index_map(domain, codomain, function)",
             )
         codomain = index_map.codomain
@@ -314,7 +322,7 @@ class View(Staged, Opaque):
             if isinstance(size, int) and self.shape[axis] != size:
                 raise ShapeError(
                     f"axis {axis} of {self.name} has extent {self.shape[axis]}, the codomain of "
-                    f"the map says {size}",
+                    f"the map says {shown(size)}",
                     remedy="let the codomain of the map be the shape of the view",
                 )
         return self._view("remap", remapped(session, view, index_map))
@@ -339,8 +347,8 @@ class View(Staged, Opaque):
         derived.operation.result.name = None
         return view
 
-    def _positions(self, session: Session, origin: object) -> list[Position]:
-        return positions_of(session, origin, self.rank, f"the origin in {self.name}")
+    def _positions(self, session: Session, origin: object, remedy: str) -> list[Position]:
+        return positions_of(session, origin, self.rank, f"the origin in {self.name}", remedy)
 
     def _access(
         self,
@@ -353,7 +361,7 @@ class View(Staged, Opaque):
         mode: object = session.bounds if bounds is None else bounds
         if not isinstance(mode, str) or mode not in BOUNDS:
             raise CaptureError(
-                f"bounds={mode!r} is no way to treat indices outside an array",
+                f"bounds={shown(mode)} is no way to treat indices outside an array",
                 remedy='use "zero", "assume" or "check"',
             )
         session.value_of(self)
@@ -366,7 +374,7 @@ class View(Staged, Opaque):
         if place is None or not -self.rank <= place < self.rank:
             axes = f"use an axis from 0 to {self.rank - 1}"
             raise RankError(
-                f"axis {axis!r} is asked of {self.name}, which has rank {self.rank}",
+                f"axis {shown(axis)} is asked of {self.name}, which has rank {self.rank}",
                 remedy=axes if self.rank else f"load its one element, as {self.name}.at().load()",
             )
         return place % self.rank
@@ -406,7 +414,8 @@ class View(Staged, Opaque):
     def _misuse(self) -> CaptureError:
         return CaptureError(
             f"the view {self.name} is used as a value",
-            remedy=f"load a tile from it, as {self.name}[origin, shape]",
+            remedy=f"load a tile from it, as {self.name}[origin, shape]; whether there is an array "
+            f"at all is asked as `{self.name} is None`",
         )
 
     def __repr__(self) -> str:

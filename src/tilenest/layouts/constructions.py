@@ -17,7 +17,7 @@ from tilenest.layouts.answers import Answer, proven, unknown
 from tilenest.layouts.deciding import DEFAULT_BUDGET, STRUCTURE
 from tilenest.layouts.engines import engines
 from tilenest.layouts.formula_algebra import Formulas, Scope, merged_symbols
-from tilenest.layouts.kinds import check_kind, whole_numbers
+from tilenest.layouts.kinds import check_kind, whole_number, whole_numbers
 from tilenest.layouts.layout_leaves import FiniteTable, Recast, Transform, Translate
 from tilenest.layouts.layout_map import (
     Compose,
@@ -30,7 +30,7 @@ from tilenest.layouts.layout_map import (
 )
 from tilenest.layouts.normal_form import from_formulas
 from tilenest.layouts.questions import is_injective
-from tilenest.layouts.spaces import IndexSet, Space
+from tilenest.layouts.spaces import IndexSet, Space, without_values
 
 _MAP = "what is asked about"
 
@@ -127,7 +127,7 @@ def image_points(
     refusal = _refusal(f, values, budget)
     if refusal is not None:
         return None, refusal
-    return enumeration.image(f, values or {}), proven("enumeration", "every point was tried")
+    return enumeration.image(f, _given(values)), proven("enumeration", "every point was tried")
 
 
 def preimage_points(
@@ -137,7 +137,8 @@ def preimage_points(
     budget: int = DEFAULT_BUDGET,
 ) -> tuple[tuple[Point, ...] | None, Answer]:
     """The fibre of a place: every point that has it as its value, in row-major order."""
-    wanted = whole_numbers(place, "a place")
+    check_kind(f, LayoutMap, _MAP)
+    wanted, budget = whole_numbers(place, "a place"), whole_number(budget, "a budget of points")
     found = try_inverse(f)
     if found is not None and f.codomain.holds(wanted, values):
         source = found.apply(wanted, values)
@@ -149,7 +150,7 @@ def preimage_points(
     refusal = _refusal(f, values, budget)
     if refusal is not None:
         return None, refusal
-    fibre = enumeration.preimage(f, wanted.__eq__, values or {})
+    fibre = enumeration.preimage(f, wanted.__eq__, _given(values))
     return fibre, proven("enumeration", "every point was tried")
 
 
@@ -187,11 +188,15 @@ def _pulled_back(formulas: Formulas, wanted: IndexSet) -> tuple[IndexSet, ...]:
     return tuple(sets)
 
 
+def _given(values: Values | None) -> Values:
+    return {} if values is None else values
+
+
 def _refusal(f: LayoutMap, values: Values | None, budget: int) -> Answer | None:
-    missing = [name for name in f.symbols if name not in (values or {})]
+    missing = without_values(f.symbols, values)
     if missing:
         return unknown("enumeration", f"{', '.join(missing)} have no values")
-    size = Space.box(*f.domain.shape(values or {})).size
+    size = Space.box(*f.domain.shape(_given(values))).size
     most = enumeration.points_within(budget, f.n_nodes)
     if size is None or size > most:
         return unknown("enumeration", f"{f.domain} has over {most} points")

@@ -109,6 +109,7 @@ class LayoutCorr:
 
     def then(self, other: LayoutCorr, budget: int = DEFAULT_BUDGET) -> LayoutCorr:
         """Points related through a point of the space between, one occurrence a pair."""
+        check_kind(other, LayoutCorr, "the other correspondence")
         if self.codomain != other.domain:
             raise ShapeError(
                 f"a correspondence into {self.codomain} cannot be followed by one from "
@@ -127,7 +128,7 @@ class LayoutCorr:
 
     def pairs(self, values: Values | None = None) -> Iterator[tuple[Point, Point]]:
         """The related points, once an occurrence."""
-        given = values or {}
+        given = {} if values is None else values
         for occurrence in self.occurrences.points(given):
             left, right = self.left.apply(occurrence, given), self.right.apply(occurrence, given)
             if left is None or right is None:
@@ -171,13 +172,7 @@ def _check_budget(corr: LayoutCorr, values: Values | None, budget: int) -> None:
 def _size(space: Space, values: Values | None) -> int:
     if space.size is not None:
         return space.size
-    missing = [name for name in space.symbols if name not in (values or {})]
-    if missing:
-        raise ShapeError(
-            f"the extents {', '.join(missing)} of {space} have no values",
-            remedy="give a value to every run-time extent",
-        )
-    return prod(space.shape(values or {}))
+    return prod(space.shape({} if values is None else values))
 
 
 def _pullback_set(right: LayoutMap, left: LayoutMap) -> IndexSet | None:

@@ -17,6 +17,7 @@ from tilenest.layouts.answers import Answer, Witness, proven, unknown
 from tilenest.layouts.engines import engines
 from tilenest.layouts.enumeration import points_within
 from tilenest.layouts.formula_algebra import Formulas
+from tilenest.layouts.kinds import whole_number
 from tilenest.layouts.layout_map import Point, Values
 from tilenest.layouts.spaces import IndexSet, Space
 from tilenest.records import record, replace
@@ -61,6 +62,7 @@ class Question:
 
 def decide(question: Question, budget: int) -> Answer:
     """The first sure answer, else UNKNOWN with what every try said."""
+    budget = whole_number(budget, "a budget of points")
     reasons: list[str] = []
     for attempt in _attempts(question, budget):
         answer = attempt()

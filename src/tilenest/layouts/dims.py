@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tilenest.errors import CaptureError, ShapeError
+from tilenest.layouts.kinds import MOST_PLACES, check_kind, tuple_of, whole_number
 from tilenest.opaque import Opaque
 from tilenest.records import record
+
+_DIMS = "the dimensions"
+_set = object.__setattr__
 
 
 @record(eq=False)
@@ -23,7 +27,15 @@ class Dim(Opaque):
     extent: int
     position: int | None = None
 
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
     def __post_init__(self) -> None:
+        check_kind(self.label, str | None, "the label of an axis")
+        _set(self, "extent", whole_number(self.extent, "the extent of an axis"))
+        if self.position is not None:
+            _set(self, "position", whole_number(self.position, "the position of an axis"))
         if self.extent < 0:
             raise ShapeError(f"{self} has a negative extent", remedy="use an extent of at least 0")
 
@@ -43,20 +55,20 @@ _positional: dict[tuple[int, int], Dim] = {}
 
 def positional_dim(position_from_right: int, extent: int) -> Dim:
     """The one dimension that plain ints of this extent share at this position."""
-    key = (position_from_right, extent)
+    key = whole_number(position_from_right, "a position"), whole_number(extent, "an extent")
     found = _positional.get(key)
     if found is None:
         # setdefault is atomic, so threads that race here still agree on one identity.
-        found = _positional.setdefault(key, Dim(None, extent, position_from_right))
+        found = _positional.setdefault(key, Dim(None, key[1], key[0]))
     return found
 
 
 def shape_dims(shape: Sequence[int | Dim]) -> tuple[Dim, ...]:
     """The dimensions of a shape written with axes and plain ints."""
-    last = len(shape) - 1
+    items = tuple_of(shape, object, "a shape", MOST_PLACES)
     dims = tuple(
-        item if isinstance(item, Dim) else positional_dim(last - place, item)
-        for place, item in enumerate(shape)
+        item if isinstance(item, Dim) else positional_dim(len(items) - 1 - place, item)
+        for place, item in enumerate(items)
     )
     if len(set(dims)) != len(dims):
         twice = next(dim for place, dim in enumerate(dims) if dim in dims[:place])
@@ -73,6 +85,7 @@ def join_dims(a: tuple[Dim, ...], b: tuple[Dim, ...]) -> tuple[Dim, ...]:
     A missing dimension broadcasts, and so does a plain extent 1. The order is the left operand's
     followed by what only the right has, or the right's when it has all of the left's and more.
     """
+    a, b = (tuple_of(dims, Dim, _DIMS) for dims in (a, b))
     if a == b or not b:
         return a
     joined = {_place(dim): dim for dim in a}
@@ -103,6 +116,7 @@ def dims_compatible_by_position(
     Tried in order: the exact space, broadcast by identity, relabelling by position when rank and
     extents agree.
     """
+    source, destination = (tuple_of(dims, Dim, _DIMS) for dims in (source, destination))
     if source == destination:
         return tuple(range(len(source)))
     positions = {dim: position for position, dim in enumerate(destination)}
@@ -121,7 +135,7 @@ def dims_compatible_by_position(
 def namesakes_hint(dims: Iterable[Dim]) -> str:
     """What a remedy adds where two dims of one label meet that are not the same one."""
     known: dict[str, Dim] = {}
-    for dim in dims:
+    for dim in tuple_of(dims, Dim, _DIMS):
         if dim.label is not None and known.setdefault(dim.label, dim) is not dim:
             return (
                 f'; two calls of tn.axis made different axes "{dim.label}": make one and use it '

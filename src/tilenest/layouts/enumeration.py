@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from tilenest.layouts.answers import Answer, Witness, disproven, proven, unknown
+from tilenest.layouts.kinds import whole_number
 from tilenest.layouts.layout_map import LayoutMap, Point, Values
 from tilenest.layouts.spaces import IndexSet
 
@@ -23,7 +24,7 @@ def points_within(budget: int, n_nodes: int) -> int:
 
     A budget counts points of small formulas; one of a large formula counts as several.
     """
-    return budget * _FEW_NODES // max(n_nodes, _FEW_NODES)
+    return whole_number(budget, "a budget of points") * _FEW_NODES // max(n_nodes, _FEW_NODES)
 
 
 def is_total(f: LayoutMap, on: IndexSet, values: Values) -> Answer:

@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 from math import gcd
-from typing import ClassVar, SupportsIndex
+from typing import Any, ClassVar, SupportsIndex
 
 from tilenest.errors import ShapeError
-from tilenest.layouts.kinds import check_size, small_position, whole_number
+from tilenest.layouts.kinds import check_size, small_constant, small_position, tuple_of
 from tilenest.layouts.linear_form import LinearForm
 from tilenest.records import record
 
@@ -125,12 +125,7 @@ class Const(IndexExpr):
     value: int
 
     def __post_init__(self) -> None:
-        _set(self, "value", whole_number(self.value, "an index constant"))
-        if not _INT64_MIN <= self.value <= _INT64_MAX:
-            raise ShapeError(
-                f"the index constant {self.value} does not fit 64 bits",
-                remedy="use smaller extents, strides or offsets",
-            )
+        _set(self, "value", small_constant(self.value))
         _finish(self, (2, self.value), hash((2, self.value)), (0, 0))
 
     def __str__(self) -> str:
@@ -170,7 +165,10 @@ class Add(IndexExpr):
     operands: tuple[IndexExpr, ...]
 
     def __post_init__(self) -> None:
-        operands = self.operands
+        operands = tuple_of(self.operands, IndexExpr, "the terms of a sum")
+        if len(operands) < 2:
+            raise ShapeError("a sum has less than two terms", remedy="join terms with +")
+        _set(self, "operands", operands)
         dim_mask = sym_mask = depth = size = 0
         for operand in operands:
             dim_mask |= operand.dim_mask
@@ -190,7 +188,9 @@ class _Binary(IndexExpr):
 
     __slots__ = ()
 
-    def _finish_pair(self, rank: int, left: IndexExpr, right: IndexExpr) -> None:
+    def _finish_pair(self, rank: int, left: Any, right: Any) -> None:
+        if not (isinstance(left, IndexExpr) and isinstance(right, IndexExpr)):
+            tuple_of((left, right), IndexExpr, "the operands of a formula")
         digest = hash((rank, left.digest, right.digest))
         masks = left.dim_mask | right.dim_mask, left.sym_mask | right.sym_mask
         extent = max(left.depth, right.depth) + 1, left.size + right.size + 1
@@ -267,13 +267,13 @@ class BitExpr(_Binary):
 
 def as_index_expr(value: Operand) -> IndexExpr:
     """An expression as it is, an integer as a constant."""
-    return value if isinstance(value, IndexExpr) else Const(whole_number(value, "an operand"))
+    return value if isinstance(value, IndexExpr) else Const(small_constant(value))
 
 
 def split_terms(expr: IndexExpr) -> tuple[dict[IndexExpr, int], int]:
     """A formula as its units (nodes without a coefficient) with coefficients, and a constant."""
     terms: dict[IndexExpr, int] = {}
-    constant = _accumulate(terms, expr, 1)
+    constant = _accumulate(terms, as_index_expr(expr), 1)
     return terms, constant
 
 

@@ -67,6 +67,7 @@ def _bounds(expr: IndexExpr, ranges: Ranges) -> Interval | None:
 
 def simplify(expr: IndexExpr, ranges: Ranges) -> IndexExpr:
     """An expression of equal value wherever the leaves lie in their ranges."""
+    check_kind(expr, IndexExpr, "what is simplified")
     check_kind(ranges, Mapping, "the ranges")
     return _simplify(expr, ranges, {})
 

@@ -2,26 +2,29 @@
 
 In: what a caller passed, and what it should be. Out: the same, with whole numbers as plain ints and
 their groups as tuples, or an ArgumentTypeError that names both. A float in an extent, or an integer
-of fixed width in a stride, would otherwise end in a wrong answer far from here.
+of fixed width in a stride, would otherwise end in a wrong answer far from here. A group is counted
+while it is read, so that one without an end is refused as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from itertools import islice
 from operator import index
 from types import UnionType
 from typing import Any
 
-from tilenest.errors import ArgumentTypeError, ShapeError
+from tilenest.errors import ArgumentTypeError, ShapeError, shown
 
 MOST_OPERATIONS = 100
 MOST_NODES = 1000
 """How deep and how large a formula may be: walks over it are calls inside calls, and its text is
 read again by whoever reads the module."""
 MOST_PLACES = 1 << 12
+"""The largest rank: how many coordinates or symbols there may be."""
+MOST_ITEMS = 1 << 20
+"""The longest group of anything else, as of the entries of a table."""
 MOST_NESTED = 100
 """How deep maps may stand inside one another; each is worked on by a call inside a call."""
-_MOST_SHOWN = 60
 _MOST_BITS = 1024
 
 
@@ -36,9 +39,10 @@ def whole_number(value: Any, what: str) -> int:
 
 
 def whole_numbers(values: Any, what: str) -> tuple[int, ...]:
-    """Several of them."""
+    """Several of them, one a coordinate."""
+    items = _listed(values, what, "whole numbers", MOST_PLACES)
     try:
-        found = tuple(map(index, values))
+        found = tuple(map(index, items))
     except TypeError:
         raise _wrong(values, what, "a tuple of whole numbers") from None
     for number in found:
@@ -46,13 +50,12 @@ def whole_numbers(values: Any, what: str) -> tuple[int, ...]:
     return found
 
 
-def tuple_of(values: Any, kind: type, what: str) -> tuple[Any, ...]:
-    """Items of one kind, or of a kind under it."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise _wrong(values, what, f"a tuple of {kind.__name__}")
-    found = tuple(values)
+def tuple_of(values: Any, kind: type, what: str, most: int = MOST_ITEMS) -> tuple[Any, ...]:
+    """At most so many items of one kind, or of a kind under it."""
+    found = _listed(values, what, kind.__name__, most)
     for item in found:
-        check_kind(item, kind, f"an item of {what}")
+        if not isinstance(item, kind):
+            check_kind(item, kind, f"an item of {what}")
     return found
 
 
@@ -83,6 +86,17 @@ def small_position(value: Any) -> int:
     return place
 
 
+def small_constant(value: Any) -> int:
+    """A number in a formula."""
+    number = whole_number(value, "an index constant")
+    if not -(1 << 63) <= number < 1 << 63:
+        raise ShapeError(
+            f"the index constant {number} does not fit 64 bits",
+            remedy="use smaller extents, strides or offsets",
+        )
+    return number
+
+
 def check_size(depth: int, nodes: int) -> None:
     """Refuse a formula that walks over it, or readers of its text, could not follow."""
     if depth > MOST_OPERATIONS or nodes > MOST_NODES:
@@ -105,13 +119,24 @@ def _check_length(number: int, what: str) -> None:
         )
 
 
-def _wrong(value: object, what: str, wanted: str) -> ArgumentTypeError:
+def _listed(values: Any, what: str, items: str, most: int) -> tuple[Any, ...]:
+    """What there is to go through, which is no text."""
+    if type(values) is tuple and len(values) <= most:
+        return values
+    given: Any = None if isinstance(values, str | bytes) else values
     try:
-        shown = repr(value)
-    except (ValueError, RecursionError):
-        shown = "its value"
-    if len(shown) > _MOST_SHOWN:
-        shown = f"{shown[:_MOST_SHOWN]}..."
+        found = tuple(islice(given, most + 1))
+    except TypeError:
+        raise _wrong(values, what, f"a tuple of {items}") from None
+    if len(found) > most:
+        raise ShapeError(
+            f"{what} is a {type(values).__name__} of over {most} items",
+            remedy=f"give at most {most}",
+        )
+    return found
+
+
+def _wrong(value: object, what: str, wanted: str) -> ArgumentTypeError:
     return ArgumentTypeError(
-        f"{what} is {shown} of type {type(value).__name__}", remedy=f"give {wanted}"
+        f"{what} is {shown(value)} of type {type(value).__name__}", remedy=f"give {wanted}"
     )

@@ -16,12 +16,17 @@ from tilenest.layouts.affine_map import AffineMap
 from tilenest.layouts.formula_algebra import Formulas, merged_symbols, plain_formula
 from tilenest.layouts.index_bits import bit_and, shift_left, shift_right, xor
 from tilenest.layouts.index_expr import Const, DimRef, IndexExpr, Sym
-from tilenest.layouts.kinds import check_kind, tuple_of, whole_number, whole_numbers
+from tilenest.layouts.kinds import (
+    MOST_ITEMS,
+    check_kind,
+    tuple_of,
+    whole_number,
+    whole_numbers,
+)
 from tilenest.layouts.layout_map import LayoutMap, Point, Values, check_spaces, tuple_text
 from tilenest.layouts.spaces import Space, values_of
 from tilenest.records import record
 
-_MOST_ENTRIES = 1 << 20
 _MOST_BITS = 256
 _set = object.__setattr__
 
@@ -251,10 +256,10 @@ class FiniteTable(LayoutMap):
         listed = (entry if entry is None else whole_numbers(entry, "an entry") for entry in entries)
         _set(self, "entries", tuple(listed))
         size = self.domain.size
-        if not self.domain.is_static or size is None or size > _MOST_ENTRIES:
+        if not self.domain.is_static or size is None or size > MOST_ITEMS:
             raise ShapeError(
                 f"a table cannot list the points of {self.domain}",
-                remedy=f"use known extents with at most {_MOST_ENTRIES} points, or a formula",
+                remedy=f"use known extents with at most {MOST_ITEMS} points, or a formula",
             )
         if len(self.entries) != size:
             raise ShapeError(
@@ -369,14 +374,19 @@ def bit_widths(space: Space) -> tuple[int, ...]:
 
 def pack_bits(space: Space, point: Sequence[int]) -> int:
     """Coordinates side by side in one number, the last in the lowest bits."""
-    bits = 0
-    for x, width in zip(point, bit_widths(space), strict=True):
+    bits, widths, place = 0, bit_widths(space), whole_numbers(point, "a point")
+    if len(place) != len(widths):
+        raise ShapeError(
+            f"{tuple_text(place)} is no point of {space}", remedy="give one coordinate an axis"
+        )
+    for x, width in zip(place, widths, strict=True):
         bits = bits << width | x
     return bits
 
 
 def unpack_bits(space: Space, bits: int) -> Point:
     """The coordinates that a number packs."""
+    bits = whole_number(bits, "what is unpacked")
     return tuple(bits >> start & ((1 << width) - 1) for start, width in _places(space))
 
 

@@ -11,12 +11,18 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 
-from tilenest.errors import ShapeError
+from tilenest.errors import ShapeError, shown
 from tilenest.layouts.index_expr import IndexExpr
-from tilenest.layouts.kinds import check_kind, tuple_of, whole_number, whole_numbers
+from tilenest.layouts.kinds import (
+    MOST_PLACES,
+    check_kind,
+    tuple_of,
+    whole_number,
+    whole_numbers,
+)
 from tilenest.records import record
 
 MOST_EXTENT = 1 << 63
@@ -38,7 +44,7 @@ class Axis:
         if isinstance(self.extent, str):
             if not _NAME.fullmatch(self.extent):
                 raise ShapeError(
-                    f"axis {self.name!r} has the run-time extent {self.extent!r}",
+                    f"axis {self.name!r} has the run-time extent {shown(self.extent)}",
                     remedy="name it with letters, digits and underscores",
                 )
             return
@@ -61,7 +67,7 @@ class Space:
     axes: tuple[Axis, ...] = ()
 
     def __post_init__(self) -> None:
-        _set(self, "axes", tuple_of(self.axes, Axis, "the axes of a space"))
+        _set(self, "axes", tuple_of(self.axes, Axis, "the axes of a space", MOST_PLACES))
 
     @staticmethod
     def box(*extents: int | str, prefix: str = "x") -> Space:
@@ -95,13 +101,10 @@ class Space:
 
     def shape(self, values: Mapping[str, int]) -> tuple[int, ...]:
         """The extents where the run-time ones have these values."""
-        try:
-            return tuple(values[e] if isinstance(e, str) else e for e in self.extents)
-        except KeyError as error:
-            raise ShapeError(
-                f"the extent {error.args[0]} of {self} has no value",
-                remedy="give a value to every run-time extent",
-            ) from None
+        extents = self.extents
+        names = [extent for extent in extents if isinstance(extent, str)]
+        known = iter(values_of(names, values))
+        return tuple(next(known) if isinstance(extent, str) else extent for extent in extents)
 
     def points(self, values: Mapping[str, int] | None = None) -> Iterator[tuple[int, ...]]:
         """Every point, in row-major order."""
@@ -205,15 +208,24 @@ class IndexSet:
         return f"{self.space}{named}{{{', '.join(map(str, self.constraints))}}}"
 
 
-def values_of(names: Iterable[str], values: Mapping[str, int]) -> list[int]:
+def values_of(names: Sequence[str], values: Mapping[str, int]) -> list[int]:
     """The values of some names, which have to be there."""
-    try:
-        return [values[name] for name in names]
-    except KeyError as error:
+    missing = without_values(names, values)
+    if missing:
         raise ShapeError(
-            f"the run-time number {error.args[0]} has no value",
+            f"the run-time numbers {', '.join(missing)} have no values",
             remedy="give a value to every run-time number",
-        ) from None
+        )
+    return [whole_number(values[name], "a run-time number") for name in names]
+
+
+def without_values(names: Sequence[str], values: Mapping[str, int] | None) -> list[str]:
+    """Those of some names that have no value."""
+    if not names:
+        return []
+    given = {} if values is None else values
+    check_kind(given, Mapping, "the values of run-time numbers")
+    return [name for name in names if name not in given]
 
 
 def _lattice(shape: tuple[int, ...]) -> Iterator[tuple[int, ...]]:

@@ -15,7 +15,7 @@ from math import prod
 from tilenest.errors import ShapeError
 from tilenest.layouts.correspondence import LayoutCorr
 from tilenest.layouts.deciding import DEFAULT_BUDGET
-from tilenest.layouts.kinds import check_kind, named, tuple_of, whole_number
+from tilenest.layouts.kinds import check_kind, named, tuple_of, whole_number, whole_numbers
 from tilenest.layouts.layout_leaves import Recast, row_major
 from tilenest.layouts.layout_map import Project
 from tilenest.layouts.linear_modes import LinearMode, affine, check_known, linear_modes
@@ -100,15 +100,18 @@ def tile_layout(
     offset: Mapping[str, int] | None = None,
 ) -> TileLayout:
     """A layout from (extent, stride, axis) triples."""
-    sharded, copied = (tuple(Iter(*part) for part in group) for group in (shard, replica))
-    return TileLayout(sharded, copied, tuple((offset or {}).items()))
+    sharded, copied = _digits(shard, "the shard"), _digits(replica, "the replica")
+    starts = {} if offset is None else offset
+    check_kind(starts, Mapping, "the offsets")
+    return TileLayout(sharded, copied, tuple(starts.items()))
 
 
 def to_correspondence(layout: TileLayout, shape: Sequence[int] | None = None) -> LayoutCorr:
     """Logical coordinates of this shape beside physical ones; by default one axis a shard digit."""
     check_kind(layout, TileLayout, "what becomes a correspondence")
     extents = [part.extent for part in layout.shard]
-    logical = Space.box(*(extents if shape is None else shape), prefix="i")
+    wanted = extents if shape is None else whole_numbers(shape, "a shape")
+    logical = Space.box(*wanted, prefix="i")
     if logical.size != prod(extents):
         raise ShapeError(
             f"{layout} shards {prod(extents)} points, and {logical} has {logical.size}",
@@ -173,6 +176,15 @@ def _check_numbering(corr: LayoutCorr, start: int, shard: Sequence[LinearMode]) 
             f"{corr.domain}, from {start} on",
             remedy="use occurrences that visit each logical point once a copy",
         )
+
+
+def _digits(group: Sequence[tuple[int, int, str]], what: str) -> tuple[Iter, ...]:
+    triples = [tuple_of(one, object, f"a digit of {what}") for one in tuple_of(group, object, what)]
+    if any(len(triple) != 3 for triple in triples):
+        raise ShapeError(
+            f"a digit of {what} has no three parts", remedy="write (extent, stride, axis)"
+        )
+    return tuple(Iter(*triple) for triple in triples)
 
 
 def _iter(mode: LinearMode, names: Sequence[str]) -> Iter:

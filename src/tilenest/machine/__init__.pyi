@@ -18,7 +18,15 @@ from tilenest.machine.scopes import (
     OPEN_SCOPE,
     WORKER,
 )
-from tilenest.machine.selection import AtomSite, Clause, Refusal, Selection, failing, select
+from tilenest.machine.selection import (
+    AtomSite,
+    Clause,
+    Comparison,
+    Refusal,
+    Selection,
+    failing,
+    select,
+)
 from tilenest.machine.target import MemoryNeed, Target
 
 __all__ = [
@@ -41,6 +49,7 @@ __all__ = [
     "CacheSizes",
     "Catalogue",
     "Clause",
+    "Comparison",
     "Machine",
     "MemoryNeed",
     "Refusal",

@@ -25,6 +25,7 @@ from tilenest.errors import (
     OverlapError,
     ReadOnlyError,
     ShapeError,
+    shown,
 )
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -82,9 +83,9 @@ def _as_dtype(number: bool | int | float, dtype: np.dtype[Any]) -> Array:
         raise DTypeError(f"{number} beside an array of {dtype}", remedy="cast the array to a float")
     try:
         return np.asarray(number, dtype)
-    except OverflowError:
+    except (OverflowError, ValueError):
         raise DTypeError(
-            f"{number} does not fit {dtype}", remedy="cast the array to a wider dtype"
+            f"{shown(number)} does not fit {dtype}", remedy="cast the array to a wider dtype"
         ) from None
 
 
@@ -187,11 +188,11 @@ def normalized_axis(axis: object, rank: int) -> int:
         axis = operator.index(axis)  # type: ignore[arg-type]  # what it refuses is explained
     except TypeError:
         raise ArgumentTypeError(
-            f"the axis {axis!r} is no integer", remedy="pass one axis, or None for all"
+            f"the axis {shown(axis)} is no integer", remedy="pass one axis, or None for all"
         ) from None
     if not -rank <= axis < rank:
         raise ShapeError(
-            f"axis {axis} is out of range for an array with {rank} axes",
+            f"axis {shown(axis)} is out of range for an array with {rank} axes",
             remedy=f"use -{rank} to {rank - 1}",
         )
     return axis % rank

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 import tilenest as tn
-from tilenest.errors import ArgumentTypeError, ShapeError
+from tilenest.errors import ArgumentTypeError, ShapeError, shown
 from tilenest.ops.arrays import (
     Array,
     as_array,
@@ -78,7 +78,7 @@ def matmul(
     chosen: object = activation
     if chosen is not None and not (isinstance(chosen, str) and chosen in _ACTIVATE):
         raise ArgumentTypeError(
-            f"unknown activation {activation!r}", remedy=f"use one of {', '.join(_ACTIVATE)}"
+            f"unknown activation {shown(activation)}", remedy=f"use one of {', '.join(_ACTIVATE)}"
         )
     left, right, shape = _matrices(left, right)
     full = (*left.shape[:-1], right.shape[-1])

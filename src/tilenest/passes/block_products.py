@@ -80,7 +80,7 @@ def _pad(product: _Product, blocks: tuple[int, int], rewriter: Rewriter) -> None
     fresh = Alloc(result_types=[BufType(type_.dtype, tuple(rounded))])
     fresh.result.name = product.accumulator.name
     rewriter.builder_before(product.alloc).insert(fresh)
-    rewriter.replace_all_uses(product.accumulator, fresh.result)
+    rewriter.replace_by_storage(product.accumulator, fresh.result)
     rewriter.erase(product.alloc)
     rewriter.set_attribute(op, "extents", (*rounded, op.extents[2]))
     for user in list(fresh.result.users):

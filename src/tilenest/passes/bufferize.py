@@ -53,7 +53,7 @@ def bufferize(function: Function, target: Target, rewriter: Rewriter) -> tuple[(
     """Rewrite one function in place; there is nothing to decide."""
     bufs = _make_bufs(function, rewriter)
     for tile, buf in bufs.items():
-        rewriter.replace_all_uses(tile, buf)
+        rewriter.replace_by_storage(tile, buf)
     for op in list(function.walk()):
         if isinstance(op, MapReducePost):
             _convert_work(op, bufs, rewriter)

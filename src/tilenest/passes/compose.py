@@ -18,7 +18,7 @@ from tilenest.analysis import (
     is_inside,
     ranges_of,
 )
-from tilenest.dialects import Access, Apply, Constant, MapReducePost, Yield
+from tilenest.dialects import Access, MapReducePost, Yield
 from tilenest.errors import SourceLocation
 from tilenest.ir import (
     INDEX,
@@ -46,6 +46,7 @@ from tilenest.layouts import (
     Sym,
     simplify,
 )
+from tilenest.passes.index_ops import apply_scalar, scalar_constant
 from tilenest.records import replace
 
 Coordinates = tuple[IndexExpr, ...]
@@ -155,11 +156,10 @@ class Composer:
     # Region operations ---------------------------------------------------------------------
 
     def apply(self, function: str, arguments: Sequence[Value], type_: Type) -> Value:
-        op = Apply(arguments=list(arguments), function=function, result_types=[type_])
-        return self.builder.insert(op).result
+        return apply_scalar(self.builder, function, *arguments, result_type=type_)
 
     def constant(self, value: bool | int | float, type_: Type) -> Value:
-        return self.builder.insert(Constant(value=value, result_types=[type_])).result
+        return scalar_constant(self.builder, value, type_)
 
     def map(self, results: Sequence[IndexExpr]) -> AffineMap:
         return AffineMap(self.rank, len(self.symbols), tuple(results))

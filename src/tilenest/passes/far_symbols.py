@@ -1,9 +1,10 @@
 """Keep what the symbols of a map add so near that no coordinate wraps.
 
 In: a remap or reindex, whose symbols may be any index. Out: the same coordinates inside of arrays,
-over symbols that fit. One symbol of a sum is limited: what lay outside stays outside. Where several
-may cancel, or a remainder folds them, each is split into multiples of a step, which all divisors
-divide, and the rest. The multiples leave the quotients and remainders; their sum is limited.
+over symbols that fit. One symbol of a sum is limited: what lay outside stays outside, whatever the
+coordinates inside add. Where several may cancel, or a remainder folds them, each is split into
+multiples of a step, which all divisors divide, and the rest. The multiples leave the quotients and
+remainders; their sum is limited. Maps for which neither is proven are refused.
 
     (d0 + s0 - s1)      becomes      (d0 + s0 % M - s1 % M + (s0 // M - s1 // M, limited) * M)
 """
@@ -11,11 +12,11 @@ divide, and the rest. The multiples leave the quotients and remainders; their su
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Sequence
-from math import gcd, lcm
+from collections.abc import Collection, Sequence
+from math import gcd, lcm, prod
 
 from tilenest.analysis import range_of
-from tilenest.dialects import Partition, Reindex, Remap, chain_of, dims_of
+from tilenest.dialects import Partition, Reindex, Remap, base_of, chain_of, dims_of, view_type
 from tilenest.errors import ShapeError, TargetError
 from tilenest.ir import LARGEST_EXTENT, Builder, Operation, Rewriter, Value
 from tilenest.layouts import (
@@ -37,28 +38,46 @@ from tilenest.layouts import (
 )
 from tilenest.passes.index_ops import apply_scalar, index_number
 
-FARTHEST = 1 << 58
-_FARTHEST_IN_VIEWS = 1 << 50
-_MOST = 1 << 62
-_ANY: Interval = (-(1 << 63), (1 << 63) - 1)
-_STEP_BITS = 33
-_WIDEST_STEP = 1 << 60
-_LARGEST_SUM = 1 << 49
+_BITS = 64
+_ANY: Interval = (-(1 << _BITS - 1), (1 << _BITS - 1) - 1)
+FARTHEST = LARGEST_EXTENT << 10
+"""Where no array has an element, and so near that sums of many such numbers fit 64 bits."""
+_FARTHEST_IN_VIEWS = LARGEST_EXTENT << 2
+"""Where no view has an element; nearer, as the maps of the views below add and scale."""
+_MOST = 1 << _BITS - 2
+"""The most that an origin adds to a coordinate, half of what 64 bits hold."""
+_MOST_OF_SYMBOLS = _MOST // 2
+"""The most that the symbols of one map add to it; they share the other half with constants."""
+_STEP_BITS = _BITS // 2 + 1
+"""How long a step is at least: the number of its multiples and the rest fit half of the bits."""
+_SMALL_SIZE = 1 << 30
+"""What is never larger keeps its own bound in a product."""
+_PRODUCT_BITS = _BITS - 4
+"""Sizes of run time that are multiplied are those of one space, which has fewer elements than two
+to this power: a promise of whoever writes the map."""
+_WIDEST_STEP = 1 << _BITS - 4
+"""A longer step leaves no room for sums of several rests, each of which is below it."""
 
 
 def limit_symbols(op: Reindex | Remap, rewriter: Rewriter) -> None:
     """Limit the symbols of an operation in place."""
-    near = farthest(op)
+    near = farthest_symbol(op)
     far = [place for place, value in enumerate(op.symbols) if not is_near(value, near)]
-    if not far:
-        return
     limiter = _Limiter(op, far, rewriter.builder_before(op))
-    names = ["map", "valid"] if isinstance(op, Remap) and op.conditions else ["map"]
+    if not far:
+        limiter.expect_that_all_fits()
+        return
+    ends = {"map": _ends_below(op)}
+    if isinstance(op, Remap) and op.conditions:
+        # A condition holds from 0 on.
+        ends["valid"] = [1] * len(op.conditions)
     found: list[list[IndexExpr]] = []
-    for name in names:
-        map_: AffineMap = op.attributes[name]
-        found.append([limiter.limited(result) for result in map_.results])
-    for name, results in zip(names, found, strict=True):
+    for name, limits in ends.items():
+        results: Sequence[IndexExpr] = op.attributes[name].results
+        found.append(
+            [limiter.limited(each, end) for each, end in zip(results, limits, strict=True)]
+        )
+    for name, results in zip(ends, found, strict=True):
         n_dims = op.attributes[name].n_dims
         near_map = AffineMap(n_dims, len(limiter.symbols), tuple(results))
         rewriter.set_attribute(op, name, near_map)
@@ -66,25 +85,31 @@ def limit_symbols(op: Reindex | Remap, rewriter: Rewriter) -> None:
 
 
 def farthest(op: Operation) -> int:
-    """How far from 0 an origin or symbol may be, so that no view below scales it out of 64 bits."""
-    scale = 1
+    """How far from 0 the origin of an access or a part may be."""
     if op.ACTION:
         (touch,) = op.accesses()
-        chain = chain_of(touch.memory)
-    elif isinstance(op, Partition):
-        chain = chain_of(op.whole)
-    elif isinstance(op, Reindex | Remap):
-        chain = chain_of(op.view) if isinstance(op, Remap) else []
-        free = [d for d, size in enumerate(extents_of(op)) if size is None]
-        # An origin takes up to half of the range, and the symbols a quarter.
-        scale = 2 * max([1, *(_scale(result, free, has_symbols=True) for result in op.map.results)])
-    else:
-        return FARTHEST
-    for remap in chain:
-        dims = range(remap.map.n_dims)
-        scale *= max([1, *(_scale(result, dims) for result in remap.map.results)])
-    is_of_view = bool(chain) or isinstance(op, Remap)
-    return min(_FARTHEST_IN_VIEWS if is_of_view else FARTHEST, _MOST // scale)
+        return farthest_in(touch.memory)
+    return farthest_in(op.whole) if isinstance(op, Partition) else FARTHEST
+
+
+def farthest_in(view: Value) -> int:
+    """How far from 0 a coordinate of a view may be, so that no view below scales it out of 64
+    bits."""
+    chain = chain_of(view)
+    return min(_FARTHEST_IN_VIEWS, _MOST // _scale_of(chain)) if chain else FARTHEST
+
+
+def farthest_symbol(op: Reindex | Remap) -> int:
+    """How far from 0 all symbols of a map may be at once."""
+    linear = [result.linear() for result in op.map.results]
+    steps = [sum(abs(step) for _, step in each.syms) for each in linear if each is not None]
+    most = _most_of_symbols(op) // max([1, *steps])
+    return min(_FARTHEST_IN_VIEWS if isinstance(op, Remap) else FARTHEST, most)
+
+
+def _most_of_symbols(op: Reindex | Remap) -> int:
+    """How much the symbols may add to a coordinate, so that no view below scales it too far."""
+    return _MOST_OF_SYMBOLS // _scale_of(chain_of(op.view) if isinstance(op, Remap) else [])
 
 
 def is_near(value: Value, most: int) -> bool:
@@ -107,23 +132,32 @@ class _Limiter:
         self._op = op
         self._given: list[Value] = list(op.symbols)
         self._far = sum(1 << place for place in far)
-        self._most = farthest(op)
+        self._most = farthest_symbol(op)
         self._builder = builder
-        self._limited: dict[Value, Value] = {}
+        self._limited: dict[tuple[Value, int], Value] = {}
         self._parts: dict[tuple[str, Value, int], Value] = {}
 
-    def limited(self, expr: IndexExpr) -> IndexExpr:
-        """A result over the new symbols."""
+    def expect_that_all_fits(self) -> None:
+        """Sums fit, as all in them is near; products may not."""
+        for each in self._op.map.results:
+            if each.linear() is None and not self._fits(each):
+                raise self._refusal(each)
+
+    def limited(self, expr: IndexExpr, end: int) -> IndexExpr:
+        """A result over the new symbols; it is inside from 0 to below the end."""
         expr = self._reduced(expr)
         far = [place for place in sorted(expr.used_syms()) if self._far >> place & 1]
-        if expr.linear() is not None and len(far) <= 1:
-            if not all(self._stays_outside(expr, place) for place in far):
-                raise self._refusal(expr)
-            return self._over({place: self._near(self._given[place]) for place in far}, expr)
-        if not far or self._fits(expr, self._given):
+        if len(far) == 1 and expr.linear() is not None:
+            (place,) = far
+            step = split_terms(expr)[0][Sym(place)]
+            most = self._limit(expr, expr - Sym(place) * step, self._given, abs(step), end)
+            return self._over({place: self._near(self._given[place], most)}, expr)
+        if self._fits(expr) or (not far and expr.linear() is not None):
             return self._over({}, expr)
+        if not far:
+            raise self._refusal(expr)
         try:
-            return self._split(expr, far)
+            return self._split(expr, far, end)
         except ShapeError:
             # A multiple of the step leaves 64 bits.
             raise self._refusal(expr) from None
@@ -152,10 +186,11 @@ class _Limiter:
         self._given.append(apply_scalar(self._builder, "mod", self._given[term.position], by))
         return Sym(len(self._given) - 1)
 
-    def _near(self, value: Value) -> Value:
-        if value not in self._limited:
-            self._limited[value] = limited(self._builder, value, self._most)
-        return self._limited[value]
+    def _near(self, value: Value, most: int) -> Value:
+        key = value, most
+        if key not in self._limited:
+            self._limited[key] = limited(self._builder, value, most)
+        return self._limited[key]
 
     def _over(self, replaced: dict[int, Value], expr: IndexExpr) -> IndexExpr:
         """The same formula, with some symbols replaced by values."""
@@ -175,7 +210,7 @@ class _Limiter:
             self.symbols.append(value)
         return Sym(self.symbols.index(value))
 
-    def _split(self, expr: IndexExpr, far: Sequence[int]) -> IndexExpr:
+    def _split(self, expr: IndexExpr, far: Sequence[int], end: int) -> IndexExpr:
         """The far symbols as multiples of a step and what remains: the multiples leave every
         quotient and remainder, and together they are one symbol that is limited."""
         period = _period(expr, self._far)
@@ -209,10 +244,11 @@ class _Limiter:
             raise self._refusal(expr)
         for factor, sums in moved.items():
             common = gcd(*sums.values())
-            kept += factor * Sym(len(values)) * common
             multiples = {value: by // common for value, by in sums.items() if by}
-            values.append(self._sum(multiples, common, expr))
-        if not self._fits(kept, values):
+            most = self._limit(expr, kept, values, common, end)
+            kept += factor * Sym(len(values)) * common
+            values.append(self._sum(multiples, most, expr))
+        if not _stays(kept, _ranges(self._op, values)):
             raise self._refusal(expr)
         return self._placed(kept, values)
 
@@ -223,11 +259,10 @@ class _Limiter:
             self._parts[key] = apply_scalar(self._builder, function, value, number)
         return self._parts[key]
 
-    def _sum(self, multiples: dict[Value, int], common: int, expr: IndexExpr) -> Value:
-        """The sum of multiples, limited so that what is outside of every array stays there."""
+    def _sum(self, multiples: dict[Value, int], most: int, expr: IndexExpr) -> Value:
+        """The sum of multiples, limited."""
         ends = [max(map(abs, range_of(value) or _ANY)) * abs(by) for value, by in multiples.items()]
-        most = self._most // common
-        if sum(ends) > _MOST or most * common < _LARGEST_SUM:
+        if sum(ends) > _MOST:
             raise self._refusal(expr)
         total: Value | None = None
         for value, by in multiples.items():
@@ -236,29 +271,28 @@ class _Limiter:
         assert total is not None, "there are multiples"
         return limited(self._builder, total, most)
 
-    def _stays_outside(self, expr: IndexExpr, place: int) -> bool:
-        """Whether no coordinate inside, of an extent that is known, makes up for a symbol at its
-        limit."""
-        step = split_terms(expr)[0][Sym(place)]
-        found = bounds(expr - Sym(place) * step, self._ranges(self._given, largest=0))
-        return found is not None and 2 * max(map(abs, found)) <= abs(step) * self._most
+    def _limit(
+        self, expr: IndexExpr, rest: IndexExpr, values: Sequence[Value], step: int, end: int
+    ) -> int:
+        """The limit of a number that is added `step` times: at the limit the sum is outside, at
+        whatever coordinates inside the rest is."""
+        found = bounds(rest, _ranges(self._op, values))
+        if found is None:
+            raise self._refusal(expr)
+        needed = -(-(max(map(abs, found)) + end) // step)
+        if needed * step > _most_of_symbols(self._op):
+            raise self._refusal(expr)
+        return max(needed, self._most // step)
 
-    def _fits(self, expr: IndexExpr, values: Sequence[Value]) -> bool:
+    def _fits(self, expr: IndexExpr) -> bool:
         """Whether nothing on the way to the result leaves 64 bits at a coordinate inside."""
-        return _stays(expr, self._ranges(values, largest=LARGEST_EXTENT))
-
-    def _ranges(self, values: Sequence[Value], *, largest: int) -> Ranges:
-        """Where coordinates inside and symbols lie, with the largest that is unknown."""
-        ranges: dict[DimRef | Sym, Interval] = {
-            DimRef(d): (0, largest if size is None else max(size - 1, 0))
-            for d, size in enumerate(extents_of(self._op))
-        }
-        return ranges | {Sym(p): range_of(value) or _ANY for p, value in enumerate(values)}
+        return _stays(expr, _shared(_ranges(self._op, self._given), expr))
 
     def _refusal(self, expr: IndexExpr) -> TargetError:
         return TargetError(
-            f"the coordinate {expr} may leave 64 bits, as its symbols can be any number",
-            remedy="limit what the map adds, as in tn.minimum(tn.maximum(n, 0), 1 << 40)",
+            f"the coordinate {expr} may leave 64 bits, as its symbols and the extents of the view "
+            "may be large",
+            remedy="limit what it takes, as in tn.minimum(tn.maximum(n, 0), 1 << 30)",
             location=self._op.location,
         )
 
@@ -271,15 +305,93 @@ def extents_of(op: Operation) -> list[int | None]:
     return [dim.extent for dim in dims_of(op.results[0].type)]
 
 
-def _scale(expr: IndexExpr, dims: Container[int], *, has_symbols: bool = False) -> int:
-    """How much a result grows when one of these coordinates, or a symbol, does."""
-    linear = expr.linear()
-    if linear is None:
-        steps = [expr.coefficient(dim) or 1 for dim in expr.used_dims() if dim in dims]
+def _ranges(op: Reindex | Remap, symbols: Sequence[Value]) -> Ranges:
+    """Where the coordinates inside of what a map gives, and its symbols, lie."""
+    if isinstance(op, Remap):
+        ends = _extents(op.result)
     else:
-        steps = [step for dim, step in linear.dims if dim in dims]
-        steps += [step for _, step in (linear.syms if has_symbols else ())]
-    return sum(abs(step) for step in steps)
+        ends = [dim.extent for dim in dims_of(op.result.type)]
+    ranges: dict[DimRef | Sym, Interval] = {
+        DimRef(d): (0, max(end - 1, 0)) for d, end in enumerate(ends)
+    }
+    return ranges | {Sym(place): range_of(value) or _ANY for place, value in enumerate(symbols)}
+
+
+def _shared(ranges: Ranges, expr: IndexExpr) -> Ranges:
+    """The ranges, where sizes that a formula multiplies share the bits of their product."""
+    sizes = {unit for unit, (low, high) in ranges.items() if low >= 0 and high > _SMALL_SIZE}
+    most = 1 << _PRODUCT_BITS // max(1, _degree(expr, sizes))
+    return {
+        unit: (low, min(high, most) if unit in sizes else high)
+        for unit, (low, high) in ranges.items()
+    }
+
+
+def _degree(expr: IndexExpr, sizes: Collection[DimRef | Sym]) -> int:
+    """How many sizes are multiplied at most."""
+    match expr:
+        case DimRef() | Sym():
+            return int(expr in sizes)
+        case Add(operands):
+            return max(_degree(operand, sizes) for operand in operands)
+        case Mul(left, right):
+            return _degree(left, sizes) + _degree(right, sizes)
+        case FloorDiv(left, right) | Mod(left, right):
+            return max(_degree(left, sizes), _degree(right, sizes))
+        case BitExpr():
+            return max(_degree(expr.left, sizes), _degree(expr.right, sizes))
+    return 0
+
+
+def _extents(view: Value) -> list[int]:
+    """The largest that extents may be; what only run time knows counts as an array's."""
+    chain = chain_of(view)
+    found: list[int] = []
+    for axis, known in enumerate(view_type(view).shape):
+        size = chain[0].extent(axis) if chain else known
+        if not isinstance(size, int):
+            interval = None if size is None else range_of(size)
+            size = LARGEST_EXTENT if interval is None else min(interval[1], LARGEST_EXTENT)
+        found.append(size)
+    return found
+
+
+def _ends_below(op: Reindex | Remap) -> list[int]:
+    """From where on, along each axis that a map reads, there is nothing to read."""
+    if not isinstance(op, Remap):
+        return [dim.extent for dim in dims_of(op.value.type)]
+    chain = chain_of(op.view)
+    if any(remap.fill is not None for remap in (op, *chain)):
+        # What is read depends on which view is left.
+        return _extents(op.view)
+    ends = _extents(base_of(op.view))
+    for remap in reversed(chain):
+        ends = _ends_of_content(remap, ends)
+    return ends
+
+
+def _ends_of_content(remap: Remap, below: Sequence[int]) -> list[int]:
+    """From where on, to either side, a view shows nothing: at its extents, or where its map leads
+    beyond these ends of the view below."""
+    ends = _extents(remap.result)
+    ranges = _ranges(remap, remap.symbols)
+    for result, beyond in zip(remap.map.results, below, strict=True):
+        for axis, end in enumerate(ends):
+            step = result.coefficient(axis)
+            rest = bounds(result - DimRef(axis) * step, ranges) if step else None
+            if step and rest is not None:
+                ends[axis] = min(end, -(-(max(map(abs, rest)) + beyond) // abs(step)))
+    return ends
+
+
+def _scale_of(chain: Sequence[Remap]) -> int:
+    """How much the coordinate of a view grows on the way down its chain."""
+    return prod(max([1, *map(_scale, remap.map.results)]) for remap in chain)
+
+
+def _scale(expr: IndexExpr) -> int:
+    """How much a result grows when the coordinates do."""
+    return sum(abs(expr.coefficient(dim) or 1) for dim in expr.used_dims())
 
 
 def _period(expr: IndexExpr, symbols: int) -> int | None:

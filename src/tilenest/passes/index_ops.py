@@ -1,6 +1,6 @@
-"""Index expressions, numbers and scalar functions as operations at the level of a nest.
+"""Index expressions, constants and scalar functions as operations at the level of a nest.
 
-In: an expression over symbols only, and the symbols' values; or a number; or a function and its
+In: an expression over symbols only, and the symbols' values; or a constant; or a function and its
 arguments. Out: the value, computed where the builder stands.
 """
 
@@ -42,8 +42,13 @@ def emit_index(builder: Builder, expr: IndexExpr, symbols: Sequence[Value]) -> V
 
 
 def index_number(builder: Builder, number: int) -> OpResult:
-    """A constant."""
-    return builder.insert(Constant(value=number, result_types=[INDEX])).result
+    """A constant index."""
+    return scalar_constant(builder, number, INDEX)
+
+
+def scalar_constant(builder: Builder, value: bool | int | float, type_: Type) -> OpResult:
+    """A constant of any scalar type."""
+    return builder.insert(Constant(value=value, result_types=[type_])).result
 
 
 def apply_scalar(

@@ -1,8 +1,9 @@
 """Put the bodies of functions in the place of their calls.
 
 In: Candidate form whose functions are one block each. Out: no calls; a function that only calls
-named is gone, one that a reduction's states meet by stays until it is lifted. Functions that call
-each other in a circle are refused: no body would be the last.
+named is gone, and so is one that nobody calls and no host can: it takes or gives tiles. One that a
+reduction's states meet by stays until it is lifted. Functions that call each other in a circle are
+refused: no body would be the last.
 """
 
 from __future__ import annotations
@@ -10,7 +11,16 @@ from __future__ import annotations
 from tilenest.analysis import call_circles, callees_first
 from tilenest.dialects import Call, Reduce
 from tilenest.errors import ControlFlowError, SourceLocation
-from tilenest.ir import Module, Rewriter, Value, ValueMap, clone_operation
+from tilenest.ir import (
+    Function,
+    Module,
+    Rewriter,
+    ScalarType,
+    Value,
+    ValueMap,
+    ViewType,
+    clone_operation,
+)
 from tilenest.passes.remap_places import enter_levels
 from tilenest.records import replace
 
@@ -24,15 +34,20 @@ def inline_calls(module: Module, rewriter: Rewriter) -> tuple[()]:
             "write the repetition as a nest",
             circle.call.location,
         )
-    called: set[str] = set()
+    gone = {function.name for function in module.functions if not _is_for_hosts(function)}
     for function in callees_first(module):
         for op in [op for op in function.walk() if isinstance(op, Call)]:
-            called.add(op.callee)
+            gone.add(op.callee)
             rewriter.replace_op(op, _inline(op, module, rewriter))
     merges = [op.contract.functions for op in module.walk() if isinstance(op, Reduce)]
-    for name in called.difference(*merges):
+    for name in gone.difference(*merges):
         rewriter.remove_function(module.function(name))
     return ()
+
+
+def _is_for_hosts(function: Function) -> bool:
+    types = [*(argument.type for argument in function.arguments), *function.result_types]
+    return all(isinstance(type_, ViewType | ScalarType) for type_ in types)
 
 
 def _inline(op: Call, module: Module, rewriter: Rewriter) -> list[Value]:

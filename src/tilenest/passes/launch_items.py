@@ -1,8 +1,8 @@
 """The items of a launch: a part of a linear range, walked as instances of a nest.
 
-In: the first and the last but one item, how many instances the nest has along each axis, how the
-number of an instance becomes an index, and what happens with the indices. Out: loops, through the
-emitter. Items go run by run of the last axis, so that none of them divides.
+In: the first item and the one behind the last, how many instances the nest has along each axis, how
+the number of an instance becomes an index, and what happens with the indices. Out: loops, through
+the emitter. Items go run by run of the last axis, so that none of them divides.
 """
 
 from __future__ import annotations

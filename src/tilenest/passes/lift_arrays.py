@@ -113,7 +113,7 @@ def _fill_block(block: Block, rewriter: Rewriter) -> None:
 
 
 def _stand_in(op: ArrayMake | ArraySet, buf: Value, rewriter: Rewriter) -> None:
-    rewriter.replace_all_uses(op.result, buf)
+    rewriter.replace_by_storage(op.result, buf)
     rewriter.erase(op)
 
 
@@ -156,7 +156,7 @@ def _fill_regions(op: Operation, rewriter: Rewriter) -> None:
     places = [i for i, result in enumerate(op.results) if isinstance(result.type, ArrayType)]
     if isinstance(op, CarryingNest):
         for place in places:
-            rewriter.replace_all_uses(op.body.arguments[op.rank + place], op.initial[place])
+            rewriter.replace_by_storage(op.body.arguments[op.rank + place], op.initial[place])
     for region in op.regions:
         for nested in region.blocks:
             _fill_block(nested, rewriter)
@@ -176,7 +176,7 @@ def _drop_array(op: CarryingNest | If, place: int, rewriter: Rewriter) -> None:
             "make the array once, before the region",
             op.location,
         )
-    rewriter.replace_all_uses(op.results[place], bufs[0])
+    rewriter.replace_by_storage(op.results[place], bufs[0])
     rewriter.remove_result(op, place)
     for end in ends:
         rewriter.set_operands(end, "values", _without(end.operands, place))

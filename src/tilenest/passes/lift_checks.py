@@ -15,16 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
-from tilenest.analysis import effects_of
 from tilenest.dialects import (
     Access,
     Atomic,
     Check,
     If,
     Load,
-    Reduce,
     ReductionContract,
-    Serial,
     Store,
     Yield,
     law_of,
@@ -35,14 +32,10 @@ from tilenest.ir import (
     INDEX,
     Block,
     Builder,
-    EffectKind,
-    Operation,
     Region,
-    RegionUse,
     Rewriter,
     TileType,
     Value,
-    clone_operation,
 )
 from tilenest.layouts import Const, DimRef, IndexExpr, Sym
 from tilenest.passes.compose import Composer
@@ -150,7 +143,7 @@ def _check_point(
             if not step.is_padded:
                 window.check(step, edge, place, 1, condition)
                 continue
-            is_inside = _is_inside(builder, edge, place, 0)
+            is_inside = _compute_inside(builder, edge, place, 0)
             condition = is_inside if condition is None else _both(builder, condition, is_inside)
 
 
@@ -159,7 +152,7 @@ def _check_point(
 
 def _insert_search(window: _Window, steps: Sequence[Step], mask_element: ElementOf) -> None:
     """If the window may leave a step: the first element that does and is asked for."""
-    condition = _is_window_inside(window, steps)
+    condition = _compute_window_inside(window, steps)
     if condition is None:
         _check_element(window, steps, _first_outside(window, steps, mask_element))
         return
@@ -174,7 +167,7 @@ def _insert_search(window: _Window, steps: Sequence[Step], mask_element: Element
         builder.insert(Yield(values=[]))
 
 
-def _is_window_inside(window: _Window, steps: Sequence[Step]) -> Value | None:
+def _compute_window_inside(window: _Window, steps: Sequence[Step]) -> Value | None:
     """Whether the ends of the window are inside everywhere; None where nothing tells the ends."""
     builder = window.builder
     together: Value | None = None
@@ -182,9 +175,9 @@ def _is_window_inside(window: _Window, steps: Sequence[Step]) -> Value | None:
         reach = reach_of(window.composer, edge.at)
         ends = None if reach is not None else limits_of(window.composer, edge.at)
         if reach is not None:
-            parts = [_is_inside(builder, edge, window.emit(reach.low), reach.span)]
+            parts = [_compute_inside(builder, edge, window.emit(reach.low), reach.span)]
         elif ends is not None:
-            parts = [_is_inside(builder, edge, window.emit(end), 0) for end in ends]
+            parts = [_compute_inside(builder, edge, window.emit(end), 0) for end in ends]
         else:
             return None
         for part in parts:
@@ -211,7 +204,7 @@ def _first_outside(window: _Window, steps: Sequence[Step], mask_element: Element
     """Its number in the order of the window, or how many elements the window has."""
     composer, mask = window.composer, window.op.mask
     asked = None if mask is None else mask_element(composer, mask)
-    is_fault = _is_outside(composer, steps, asked)
+    is_fault = _compute_outside(composer, steps, asked)
     number: IndexExpr = Const(0)
     for d, count in enumerate(composer.extents):
         number = number * count + DimRef(d)
@@ -226,7 +219,7 @@ def _first_outside(window: _Window, steps: Sequence[Step], mask_element: Element
     return insert_fold(window.builder, composer, [least], [result], [INDEX]).results[0]
 
 
-def _is_outside(composer: Composer, steps: Sequence[Step], asked: Value | None) -> Value:
+def _compute_outside(composer: Composer, steps: Sequence[Step], asked: Value | None) -> Value:
     """Whether a point that is asked for leaves a step before it is padding."""
     found: Value | None = None
     for step in steps:
@@ -256,7 +249,7 @@ def _any(composer: Composer, parts: Sequence[Value]) -> Value:
     return together
 
 
-def _is_inside(builder: Builder, edge: Edge, low: Value, span: int) -> Value:
+def _compute_inside(builder: Builder, edge: Edge, low: Value, span: int) -> Value:
     """Whether all from `low` to `span` more are inside, without wrapping."""
     inside = apply_scalar(builder, "ge", low, index_number(builder, 0), result_type=BOOL)
     if edge.extent is None:
@@ -267,51 +260,3 @@ def _is_inside(builder: Builder, edge: Edge, low: Value, span: int) -> Value:
 
 def _both(builder: Builder, a: Value, b: Value) -> Value:
     return apply_scalar(builder, "and", a, b, result_type=BOOL)
-
-
-# Reductions ------------------------------------------------------------------------------------
-
-
-def hoist_checks(op: Reduce, rewriter: Rewriter) -> None:
-    """Move the checks of a fold's body into a loop in front of it: which accesses are made depends
-    on no state, and what remains can be a fold."""
-    body = op.body
-    checks = [inner for inner in body.operations if _only_checks(inner)]
-    others = [inner for inner in body.operations if inner not in checks and not inner.TERMINATOR]
-    if not checks or not all(_is_plain(inner) for inner in others):
-        return
-    needed: list[Operation] = []
-    wanted: set[Value] = set()
-    for inner in reversed(body.operations):
-        if inner in checks or any(result in wanted for result in inner.results):
-            needed.insert(0, inner)
-            wanted.update(value for nested in inner.walk() for value in nested.operands)
-    if any(state in wanted for state in body.arguments[op.rank :]):
-        return
-    block = Block([INDEX] * op.rank)
-    values = dict[Value, Value](zip(body.arguments, block.arguments, strict=False))
-    builder = Builder(block)
-    for inner in needed:
-        builder.insert(clone_operation(inner, values))
-    builder.insert(Yield(values=[]))
-    loop = Serial(
-        lower=op.lower, upper=op.upper, step=op.step, initial=[], regions=[Region([block])]
-    )
-    rewriter.insert_before(loop, op)
-    for inner in reversed(needed):
-        if inner in checks or not any(result.has_uses for result in inner.results):
-            rewriter.erase(inner)
-
-
-def _is_plain(op: Operation) -> bool:
-    """Whether an operation only computes, in no loop."""
-    is_straight = not op.regions or op.REGION_USE is RegionUse.ELEMENTWISE
-    return is_straight and effects_of(op).kinds <= {EffectKind.READ}
-
-
-def _only_checks(op: Operation) -> bool:
-    """Whether an operation does nothing but raise, in no loop."""
-    kinds = effects_of(op).kinds
-    is_check = EffectKind.FAULT in kinds and kinds <= {EffectKind.READ, EffectKind.FAULT}
-    has_loop = any(inner.REGION_USE is RegionUse.REPEATED for inner in op.walk())
-    return is_check and not op.results and not has_loop

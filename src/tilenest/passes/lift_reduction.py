@@ -14,16 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilenest.analysis import (
-    proven_laws,
-    trip_counts,
-)
+from tilenest.analysis import law_within, proven_laws, trip_counts
 from tilenest.dialects import (
     Access,
     Load,
     MapReducePost,
     Reduce,
-    ReductionContract,
     Serial,
     StateLaw,
     Yield,
@@ -40,8 +36,8 @@ from tilenest.ir import (
 from tilenest.layouts import DimRef
 from tilenest.passes.fold_parts import drop_merges, folded_parts
 from tilenest.passes.fold_steps import FoldStep, counts_of, fold_step
+from tilenest.passes.hoist_checks import hoist_checks
 from tilenest.passes.index_ops import apply_scalar, index_number
-from tilenest.passes.lift_checks import hoist_checks
 from tilenest.passes.pieces import FoldedResult, insert_fold
 from tilenest.records import replace
 
@@ -145,7 +141,12 @@ def _state_groups(op: Reduce) -> list[list[int]]:
 def _insert(fold: FoldStep, builder: Builder) -> MapReducePost:
     op, composer = fold.op, fold.composer
     shown = proven_laws(composer.block, fold.states, fold.nexts)
-    laws = [_claimed(op.contract, i, law) for i, law in zip(fold.group, shown, strict=True)]
+    claimed = [law_within(op.contract, i, law) for i, law in zip(fold.group, shown, strict=True)]
+    # What is only trusted is not what the scalar step of the fold does.
+    laws = [
+        law if law.merge == own.merge else StateLaw()
+        for law, own in zip(claimed, shown, strict=True)
+    ]
     is_merged = all(law.merge is not None for law in laws)
     rank = composer.rank - op.rank
     kept = tuple(range(rank))
@@ -160,13 +161,6 @@ def _insert(fold: FoldStep, builder: Builder) -> MapReducePost:
         results.append(FoldedResult(kept, contract, seed, access))
     types = [op.results[i].type for i in fold.group]
     return insert_fold(builder, composer, fold.nexts, results, types)
-
-
-def _claimed(contract: ReductionContract, state: int, shown: StateLaw) -> StateLaw:
-    """The law of a state: what its scalar step shows, within what the reduction claims."""
-    if not contract.laws or contract.laws[state].merge == shown.merge:
-        return shown
-    return StateLaw()
 
 
 def _fold_of(op: Reduce, group: Sequence[int]) -> FoldStep | None:

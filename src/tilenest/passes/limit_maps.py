@@ -3,7 +3,7 @@
 In: Candidate form whose origins and symbols are limited. Out: a result of a map that lies outside
 of every array, wherever its coordinates are, is moved to where it does not leave 64 bits: what lay
 outside stays outside, in the same order. Maps whose coordinates leave 64 bits on the way from
-inside to outside are refused.
+inside to outside are refused, and so are views with elements farther away than in any array.
 
     view.remap(%A, map = (d0) -> (d0 + 2^63 - 1))     becomes   (d0) -> (d0 + 2^58)
 """
@@ -16,7 +16,7 @@ from tilenest.analysis import range_of
 from tilenest.decisions import Decision
 from tilenest.dialects import Reindex, Remap
 from tilenest.errors import TargetError
-from tilenest.ir import Function, Rewriter
+from tilenest.ir import LARGEST_EXTENT, Function, Rewriter
 from tilenest.layouts import (
     Add,
     AffineMap,
@@ -31,7 +31,7 @@ from tilenest.layouts import (
     Sym,
     bounds,
 )
-from tilenest.passes.far_symbols import FARTHEST, extents_of, farthest
+from tilenest.passes.far_symbols import FARTHEST, extents_of, farthest_in, farthest_symbol
 
 _MOST = (1 << 63) - FARTHEST
 _WIDEST_TILE = 1 << 16
@@ -42,6 +42,7 @@ def limit_maps(function: Function, rewriter: Rewriter) -> Iterable[Decision]:
     """Limit the maps of one function in place."""
     for op in function.walk():
         if isinstance(op, Reindex | Remap):
+            _expect_extents(op)
             names = ["map", "valid"] if isinstance(op, Remap) and op.conditions else ["map"]
             for name in names:
                 found: AffineMap = op.attributes[name]
@@ -52,14 +53,25 @@ def limit_maps(function: Function, rewriter: Rewriter) -> Iterable[Decision]:
     return ()
 
 
+def _expect_extents(op: Reindex | Remap) -> None:
+    """Origins and symbols are limited to where no view has an element."""
+    for axis, size in enumerate(extents_of(op)):
+        if size is not None and size > LARGEST_EXTENT:
+            raise TargetError(
+                f"axis {axis} of a view has extent {size}",
+                remedy=f"use at most {LARGEST_EXTENT}, as arrays do",
+                location=op.location,
+            )
+
+
 def _near(op: Reindex | Remap, expr: IndexExpr) -> IndexExpr:
     known = extents_of(op)
     ranges: dict[DimRef | Sym, tuple[int, int]] = {
         DimRef(d): (0, max(size - 1, 0)) for d, size in enumerate(known) if size is not None
     }
     if expr.linear() is not None:
-        most = farthest(op)
-        behind = most + _WIDEST_TILE
+        most = farthest_symbol(op)
+        behind = _WIDEST_TILE + (farthest_in(op.result) if isinstance(op, Remap) else 0)
         ranges.update((DimRef(d), (0, behind)) for d, size in enumerate(known) if size is None)
         ranges.update(
             (Sym(place), range_of(value) or (-most, most)) for place, value in enumerate(op.symbols)

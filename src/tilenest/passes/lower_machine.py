@@ -17,7 +17,6 @@ from tilenest.analysis import (
     captured_values,
     constant_of,
     range_of,
-    trip_counts,
 )
 from tilenest.dialects import (
     Access,
@@ -64,6 +63,7 @@ from tilenest.ir import (
 from tilenest.layouts import AffineMap, Interval
 from tilenest.nests import Address, Coordinates, Emitter, Index, MemoryAccess, NestBuilder, Place
 from tilenest.passes.launch_items import LaunchItems
+from tilenest.passes.loop_counts import counts_up, emit_trips
 from tilenest.records import record
 
 
@@ -347,17 +347,15 @@ class _FunctionLowering:
             self.scalars.update(zip(arguments, [*indices, *states], strict=True))
             return self.block(op.body)
         lower, upper, step = (self.scalar(group[axis]) for group in (op.lower, op.upper, op.step))
-        emitter, known = self.emitter, constant_of(op.step[axis])
-        counts_up = known is not None and known > 0
-        # A step that may be negative: count the iterations instead.
-        if counts_up:
+        emitter, is_added = self.emitter, counts_up(op, axis)
+        if is_added:
             loop = emitter.open_for(lower, upper, step, states)
         else:
             loop = emitter.open_for(0, self._trips(op, axis), 1, states)
         with emitter.inside(loop):
             counter, *carried = loop.body.arguments
             index: Value = counter
-            if not counts_up:
+            if not is_added:
                 index = emitter.value(emitter.add(lower, emitter.multiply(counter, step)))
             self.emitter.finish(self._loop(op, axis + 1, [*indices, index], list(carried)))
         return list(loop.results)
@@ -409,14 +407,8 @@ class _FunctionLowering:
         return sum(self.storages.get(other) == storage for other in captured) == 1
 
     def _trips(self, op: Nest, axis: int) -> Index:
-        known = trip_counts(op)[axis]
-        if known is not None:
-            return known
-        emitter = self.emitter
-        # ceil((upper - lower) / step), which is right for either sign and 0 for a step of 0.
-        span = emitter.subtract(self.scalar(op.lower[axis]), self.scalar(op.upper[axis]))
-        trips = emitter.subtract(0, emitter.floor_divide(span, self.scalar(op.step[axis])))
-        return emitter.maximum(trips, 0)
+        bounds = (self.scalar(group[axis]) for group in (op.lower, op.upper, op.step))
+        return emit_trips(self.emitter, op, axis, *bounds)
 
     def _parts(self, value: Value) -> list[Value]:
         """The run-time values that make up a captured value."""

@@ -127,7 +127,7 @@ def _place(
         each
         for axis in outside
         if axis not in kept
-        for each in _inside(here[axis], shape[axis], composer)
+        for each in _compute_inside(here[axis], shape[axis], composer)
     ]
     return _Place(buf, composer.access(buf, places, "zero"), tuple(conditions))
 
@@ -152,7 +152,7 @@ def _is_inside(coordinate: IndexExpr, extent: int, composer: Composer) -> bool:
     return found is not None and found[0] >= 0 and found[1] < extent
 
 
-def _inside(coordinate: IndexExpr, extent: int, composer: Composer) -> tuple[Value, Value]:
+def _compute_inside(coordinate: IndexExpr, extent: int, composer: Composer) -> tuple[Value, Value]:
     place = composer.index(composer.simplified(coordinate))
     limits = composer.constant(0, INDEX), composer.constant(extent, INDEX)
     ends = zip(("ge", "lt"), limits, strict=True)

@@ -24,8 +24,8 @@ from tilenest.analysis import (
     remaps_of,
 )
 from tilenest.decisions import Decision
-from tilenest.dialects import Nest
-from tilenest.errors import ArgumentTypeError, RemapError, VerifyError
+from tilenest.dialects import REDUCTION_POLICIES, Nest
+from tilenest.errors import ArgumentTypeError, RemapError, VerifyError, shown
 from tilenest.execution import (
     Definition,
     ExecLevel,
@@ -82,22 +82,31 @@ class Remapping:
     def __str__(self) -> str:
         return f"{self.chain.structure} -> {self.levels}: {self.remap}"
 
+    def __repr__(self) -> str:
+        return f"<Remapping of {self.chain.structure} to {self.levels}>"
+
     # Steps -----------------------------------------------------------------------------------
+    #
+    # Each of them raises a `RemapError` where it names a level that is not there, or one twice.
 
     def split(self, level: str, factor: int) -> Remapping:
-        """A level as blocks of `factor` instances; a tail is a predicate."""
+        """A level as blocks of `factor` instances; a tail is a predicate. Raises a `RemapError` for
+        a factor below 1, and an `ArgumentTypeError` for one that is no whole number."""
         return self.then(split(self._named(level), level, factor))
 
     def fuse(self, *levels: str) -> Remapping:
-        """Adjacent levels as one, the last of them fastest."""
+        """Adjacent levels as one, the last of them fastest. Raises a `RemapError` for levels that
+        do not follow one another, or differ in kind, policy or scope."""
         return self.then(fuse(self._named(*levels), *levels))
 
     def unite(self, *levels: str) -> Remapping:
-        """Adjacent levels as axes of one nest; each of them stays the level it is."""
+        """Adjacent levels as axes of one nest; each of them stays the level it is. Raises a
+        `RemapError` as `fuse` does."""
         return self.then(unite(self._named(*levels), *levels))
 
     def permute(self, *levels: str) -> Remapping:
-        """Levels in another order; those that are not named stay where they are."""
+        """Levels in another order; those that are not named stay where they are. Raises a
+        `RemapError` for a name that is no level's; whether the order is legal, `apply` says."""
         structure, named = self._named(*levels), iter(levels)
         order = [
             next(named) if level.identity in levels else level.identity
@@ -106,21 +115,35 @@ class Remapping:
         return self.then(permute(structure, order))
 
     def reshape(self, levels: tuple[str, ...], extents: tuple[int, ...]) -> Remapping:
-        """Adjacent levels of one nest as levels of other extents, in the same order."""
+        """Adjacent levels of one nest as levels of other extents, in the same order. Raises a
+        `RemapError` for levels of several nests, for extents known at run time only, and for new
+        ones that have no room for every instance."""
         levels = tuple_of(levels, str, "the levels")
         return self.then(reshape(self._named(*levels), levels, extents))
 
     def coalesce(self) -> Remapping:
-        """No levels of one instance, and one level a nest where kinds and scopes allow."""
+        """No levels of one instance, and one level a nest. Raises nothing of its own."""
         return self.then(coalesce(self.levels))
 
-    def insert_unit(self, depth: int, name: str, kind: str = "serial") -> Remapping:
-        """A further level of one instance, with `depth` levels around it."""
-        level = ExecLevel(name, name, kind, 1)  # type: ignore[arg-type]  # refused by the level where it is none
+    def insert_unit(
+        self, depth: int, name: str, kind: str = "serial", *, policy: str = ""
+    ) -> Remapping:
+        """A further level of one instance, with `depth` levels around it; of the kind "reduce", it
+        has a policy such as "fold_left". Raises a `RemapError` for a depth or a name that there
+        cannot be, and a `VerifyError` for a kind that is none, or a policy where there is none."""
+        check_kind(kind, str, "the kind of a level")
+        check_kind(policy, str, "the policy of a level")
+        if kind == "reduce" and policy not in REDUCTION_POLICIES:
+            raise RemapError(
+                f"a reduce level has no policy {policy!r}",
+                remedy=f"pass policy= one of {', '.join(REDUCTION_POLICIES)}",
+            )
+        level = ExecLevel(name, name, kind, 1, policy=policy)  # type: ignore[arg-type]  # refused by the level where it is none
         return self.then(insert_unit(self.levels, depth, level))
 
     def remove_unit(self, level: str) -> Remapping:
-        """The levels without one of a single instance."""
+        """The levels without one of a single instance. Raises a `RemapError` for a level of any
+        other extent."""
         return self.then(remove_unit(self._named(level), level))
 
     def _named(self, *levels: str) -> ExecStructure:
@@ -139,25 +162,50 @@ class Remapping:
         return self.levels
 
     def then(self, step: ExecRemap) -> Remapping:
-        """A further step, from the levels as they are by now."""
+        """A further step, from the levels as they are by now. Raises a `RemapError` for one that
+        begins at other levels, that speaks of run-time extents which nobody knows, or that comes
+        after a `reanchor`."""
         check_kind(step, ExecRemap, "a step")
+        if self.reanchors:
+            raise RemapError(
+                f"the step ({step}) follows a re-anchoring of {self.reanchors[-1].observer}, which "
+                f"was said of the levels {self.levels}",
+                remedy="take all steps first, and re-anchor then",
+            )
         known = dict.fromkeys((*self.definitions, *step.new.definitions))
-        return replace(self, remap=compose(self.remap, step), definitions=tuple(known))
+        whole = compose(self.remap, step)
+        named = {*self.chain.counted, *(entry.name for entry in known)}
+        missing = [name for name in whole.symbols if name not in named]
+        if missing:
+            raise RemapError(
+                f"the step ({step}) needs {', '.join(missing)}, which no level of the program has "
+                "as its extent",
+                remedy=f"define new names by those there are: {', '.join(sorted(named)) or 'none'}",
+            )
+        return replace(self, remap=whole, definitions=tuple(known))
 
     def reanchor(self, observer: Observer, depth: int) -> Remapping:
-        """What may be repeated runs below `depth` of the levels as they are by now; this goes with
-        the remap, so no further step may follow."""
+        """What may be repeated runs below `depth` of the levels as they are by now. This goes with
+        the remap, so that any further step raises a `RemapError`; whether the observer is there and
+        may run so deep, `apply` says."""
         check_kind(observer, Observer, "who runs deeper")
         return replace(self, reanchors=(*self.reanchors, Reanchor(observer, PrefixCut(depth))))
 
     # Judging and applying --------------------------------------------------------------------
 
     def proofs(self) -> tuple[RemapProof, ...]:
-        """What is known of every law, for the levels and for each observer; nothing is refused."""
+        """What is known of every law, for the levels and for each observer. A law that is broken is
+        no error here; a re-anchoring of nobody, or to where no depth is, raises a `RemapError` or a
+        `VerifyError`."""
         return tuple(judge(self.remap, self.observers, self.reanchors))
 
     def apply(self, rewriter: Rewriter | None = None) -> tuple[RemapProof, ...]:
-        """Rewrite the module, or raise a `RemapError` and leave it as it is. Gives the proofs."""
+        """Rewrite the module, or raise a `RemapError` and leave it as it is. Gives the proofs.
+
+        Refused are a law that is not proven, nests that have changed since their levels were read,
+        nests that cannot be built or of which different things are said, and a program that the
+        verifier refuses afterwards.
+        """
         rewriter = Rewriter() if rewriter is None else rewriter
         check_kind(rewriter, Rewriter, "who applies a remap")
         applied = applied_remap(self.remap, self.observers, self.reanchors)
@@ -209,7 +257,8 @@ class Remapping:
 
 def remap(module: Module, nest: str | None = None, *, function: str | None = None) -> Remapping:
     """The levels around and of a nest, to be rearranged. The nest is named by one of its levels;
-    without a name, there has to be one run of nests only."""
+    without a name, there has to be one run of nests only. Raises a `RemapError` where the names are
+    not those of one run, or a body goes from block to block."""
     for name, what in ((nest, "the level of a nest"), (function, "the name of a function")):
         if name is not None:
             check_kind(name, str, what)
@@ -242,8 +291,9 @@ def _chosen(module: Module, name: str | None) -> Function:
     for function in module.functions:
         if name in (None, function.name):
             return function
+    wanted = "" if name is None else f" {shown(name)}"
     raise RemapError(
-        "the module has no function" if name is None else f"the module has no function {name!r}",
+        f"the module has no function{wanted}",
         remedy=f"its functions: {', '.join(f.name for f in module.functions) or 'none'}",
     )
 
@@ -255,21 +305,19 @@ def _chain(function: Function, level: str | None) -> ExecChain:
         chains = [chain_to(nest) for nest in _nests_with(function.walk(), level)]
     if len(chains) == 1:
         return chains[0]
-    names = [name for chain in chains_of(function.walk()) for name in _leaf_names(chain)]
-    wanted = "a nest" if level is None else f"a level {level!r}"
+    names = [name for op in function.walk() if isinstance(op, Nest) for name in _level_names(op)]
+    telling = [name for name in names if names.count(name) == 1]
+    wanted = "a nest" if level is None else f"a level {shown(level)}"
     raise RemapError(
         f"@{function.name} has {len(chains) or 'no'} runs of nests with {wanted}",
-        remedy=f"name a level of the innermost nest: {', '.join(names) or 'there is none'}",
+        remedy=f"name a level of the innermost nest that is to be rearranged: "
+        f"{', '.join(telling) or 'there is none'}",
     )
 
 
 def _nests_with(operations: Iterator[Operation], level: str) -> list[Nest]:
-    return [
-        op
-        for op in operations
-        if isinstance(op, Nest) and any(a.name == level for a in op.body.arguments[: op.rank])
-    ]
+    return [op for op in operations if isinstance(op, Nest) and level in _level_names(op)]
 
 
-def _leaf_names(chain: ExecChain) -> list[str]:
-    return [level.identity for level in chain.structure.levels[chain.starts[-2] :]]
+def _level_names(nest: Nest) -> list[str]:
+    return [a.name for a in nest.body.arguments[: nest.rank] if a.name is not None]

@@ -10,8 +10,9 @@ predicate becomes a condition right inside the last level that it reads.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from math import prod
+from typing import Any
 
 from tilenest.analysis import (
     ExecChain,
@@ -27,9 +28,7 @@ from tilenest.dialects import (
     Nest,
     Parallel,
     Pipeline,
-    Reduce,
-    ReductionContract,
-    Serial,
+    PipelineSchedule,
     Synchronize,
     Yield,
 )
@@ -50,16 +49,12 @@ from tilenest.ir import (
 )
 from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Mul, Sym
 from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
-from tilenest.records import record
+from tilenest.passes.loop_counts import emit_count
+from tilenest.passes.remap_attributes import Sources, class_of
+from tilenest.records import record, replace
 
 # More than any run gets through, and so few that sums and blocks of them fit an index.
 _MOST_INSTANCES = 1 << 62
-_CLASSES: Mapping[str, type[Nest]] = {
-    "parallel": Parallel,
-    "serial": Serial,
-    "pipeline": Pipeline,
-    "reduce": Reduce,
-}
 
 
 @record
@@ -73,6 +68,8 @@ class Stretch:
     runs: tuple[tuple[ExecLevel, ...], ...]
     """the new levels, one entry a nest"""
     is_unchanged: bool
+    attributes: tuple[Mapping[str, Any], ...] = ()
+    """of the new nests, where they are to be built"""
 
 
 def stretches_of(
@@ -93,14 +90,26 @@ def stretches_of(
         first, start = last + 1, end
     for part in found:
         _check(chain, remap, part)
-    return tuple(found)
+    return tuple(
+        part if part.is_unchanged else replace(part, attributes=_attributes(chain, remap, part))
+        for part in found
+    )
+
+
+def _attributes(chain: ExecChain, remap: ExecRemap, part: Stretch) -> tuple[Mapping[str, Any], ...]:
+    """What the new nests of a stretch are said to be."""
+    sources = Sources(chain, remap, part.first, part.last, part.end)
+    starts = accumulate(map(len, part.runs), initial=part.start)
+    return tuple(
+        sources.attributes(start, run) for start, run in zip(starts, part.runs, strict=False)
+    )
 
 
 def _runs(levels: Sequence[ExecLevel]) -> tuple[tuple[ExecLevel, ...], ...]:
     """Levels of one nest that follow each other."""
 
     def nest(level: ExecLevel) -> tuple[object, ...]:
-        return level.nest, "" if level.nest else level.identity, level.family, level.scope
+        return level.nest, "" if level.nest else level.identity, level.family
 
     return tuple(tuple(run) for _, run in groupby(levels, key=nest))
 
@@ -126,11 +135,19 @@ def _check(chain: ExecChain, remap: ExecRemap, part: Stretch) -> None:
     is_whole = len(old) == len(part.runs) == 1 and not predicates_of(remap, part.start, part.end)
     is_parallel = any(run[0].kind == "parallel" for run in part.runs)
     for nest in old:
-        if (isinstance(nest, Pipeline) and nest.dependences is not None) or len(nest.regions) > 1:
+        if _is_staged(nest):
             raise RemapError(
                 "the levels of a pipeline with stages cannot be rearranged: the dependences of "
                 "its stages count iterations",
                 remedy="rearrange the levels around it, or use a serial nest",
+                location=nest.location,
+            )
+        if len(nest.regions) > 1:
+            raise RemapError(
+                "the levels of a reduction with a lift cannot be rearranged: both of its bodies "
+                "have its levels",
+                remedy="rearrange the levels around it, or write the lift into its update",
+                location=nest.location,
             )
         if isinstance(nest, Parallel) and nest.initial and not is_whole:
             raise RemapError(
@@ -150,6 +167,13 @@ def _check(chain: ExecChain, remap: ExecRemap, part: Stretch) -> None:
             f"the remap ({remap}) puts a parallel level where states are handed on",
             remedy="move the parallel level out of the nest that carries states",
         )
+
+
+def _is_staged(nest: Nest) -> bool:
+    """Whether something counts the iterations of a pipeline, or of what was one."""
+    if any(isinstance(value, PipelineSchedule) for value in nest.attributes.values()):
+        return True
+    return isinstance(nest, Pipeline) and (nest.dependences is not None or len(nest.regions) > 1)
 
 
 def _waiting(chain: ExecChain) -> set[Nest | None]:
@@ -227,8 +251,8 @@ class ChainBuilder:
         holders: list[Operation] = []
         block: Block | None = None
         start = part.start
-        for run in part.runs:
-            nest = self._nest(builder, run, part, states)
+        for run, attributes in zip(part.runs, part.attributes, strict=True):
+            nest = self._nest(builder, run, attributes, part, states)
             holders.append(nest)
             block = nest.body
             self.counters += block.arguments[: len(run)]
@@ -250,30 +274,25 @@ class ChainBuilder:
         self.rewriter.replace_op(outer, list(holders[0].results))
 
     def _nest(
-        self, builder: Builder, run: Sequence[ExecLevel], part: Stretch, states: Sequence[Value]
+        self,
+        builder: Builder,
+        run: Sequence[ExecLevel],
+        attributes: Mapping[str, Any],
+        part: Stretch,
+        states: Sequence[Value],
     ) -> Nest:
         """A new nest, with an empty body."""
-        cls = _CLASSES[run[0].kind]
         old = self.chain.nests[part.first : part.last + 1]
-        model = next((nest for nest in old if isinstance(nest, cls)), None)
-        attributes = {} if model is None else dict(model.attributes)
-        # It is of iterations that are no more.
-        attributes.pop("schedule", None)
-        if cls is Parallel:
-            attributes["scope"] = run[0].scope
-        if cls is Reduce and model is None:
-            attributes["contract"] = ReductionContract(run[0].policy)
-        if states:
-            attributes["initial"] = states
+        fields = {"initial": states, **attributes} if states else attributes
         block = _body(run, _states(old[-1]))
         zero, one = index_number(builder, 0), index_number(builder, 1)
-        nest = cls(
+        nest = class_of(run[0])(
             lower=[zero] * len(run),
             upper=[self._count(builder, level.extent) for level in run],
             step=[one] * len(run),
             result_types=[state.type for state in states],
             regions=[Region([block])],
-            **attributes,
+            **fields,
         )
         for made, named in zip(nest.results, old[0].results, strict=False):
             made.name = named.name
@@ -405,7 +424,7 @@ class ChainBuilder:
     def _trips(self, name: str) -> Value:
         """How many instances an axis has."""
         bounds = self.chain.induction(self.chain.counted[name])
-        lower, step = constant_of(bounds.lower), constant_of(bounds.step)
+        step = constant_of(bounds.step)
         if not isinstance(step, int) or step == 0:
             raise RemapError(
                 f"the step of the levels with {name} instances is known at run time only",
@@ -414,17 +433,11 @@ class ChainBuilder:
         last, first = self._hoist(bounds.upper), self._hoist(bounds.lower)
         if step < 0:
             last, first = first, last
-        span = last if lower == 0 and step > 0 else apply_scalar(self.before, "sub", last, first)
-        if abs(step) != 1:
-            more = index_number(self.before, abs(step) - 1)
-            by = index_number(self.before, abs(step))
-            span = apply_scalar(
-                self.before, "floordiv", apply_scalar(self.before, "add", span, more), by
-            )
-        known = range_of(span)
+        trips = emit_count(self.before, first, last, abs(step))
+        known = range_of(trips)
         if known is not None and known[0] >= 0:
-            return span
-        return apply_scalar(self.before, "maximum", span, index_number(self.before, 0))
+            return trips
+        return apply_scalar(self.before, "maximum", trips, index_number(self.before, 0))
 
     def _hoist(self, value: Value) -> Value:
         """A steady value, available in front of the outermost nest."""

@@ -11,14 +11,13 @@ remapped view.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from tilenest.analysis import constant_of, is_inside
 from tilenest.dialects import (
     Access,
     Atomic,
-    Constant,
     Extent,
     Load,
     Remap,
@@ -38,7 +37,12 @@ from tilenest.ir import (
 )
 from tilenest.layouts import IndexExpr, bounds
 from tilenest.passes.compose import Composer
-from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
+from tilenest.passes.index_ops import (
+    apply_scalar,
+    emit_index,
+    index_number,
+    scalar_constant,
+)
 from tilenest.records import record
 
 
@@ -118,23 +122,45 @@ def _holds(emitter: Emitter, condition: Condition) -> Value:
 # Following a chain -----------------------------------------------------------------------------
 
 
+@record
+class Level:
+    """A remap on the way down a chain, over the points of a composer: the coordinates in the view
+    that it gives and in the one below, and those of its conditions that are not proven."""
+
+    remap: Remap
+    at: tuple[IndexExpr, ...]
+    below: tuple[IndexExpr, ...]
+    conditions: tuple[IndexExpr, ...]
+
+
+def levels_of(composer: Composer, view: Value, coordinates: Sequence[IndexExpr]) -> Iterator[Level]:
+    """The remaps below a view, from the coordinates in the view on."""
+    here = tuple(composer.simplified(place) for place in coordinates)
+    for remap in chain_of(view):
+        symbols = [composer.symbol(value) for value in remap.symbols]
+        slacks, below = (
+            tuple(composer.simplified(each.substitute(here, symbols)) for each in formulas)
+            for formulas in (remap.conditions, remap.map.results)
+        )
+        unmet = tuple(slack for slack in slacks if not _is_met(composer, slack))
+        yield Level(remap, here, below, unmet)
+        here = below
+
+
 def landing_of(
     composer: Composer, view: Value, coordinates: Sequence[IndexExpr], is_promised: bool
 ) -> Landing:
     """Follow a remapped view; `is_promised` says that the coordinates are inside of it."""
     layers: list[Layer] = []
-    here = [composer.simplified(place) for place in coordinates]
     fill: bool | int | float | None = None
-    for op in chain_of(view):
-        is_free = is_promised and op.result is view
-        layers.append(Layer(() if is_free else _inside(composer, op, here), fill))
-        symbols = [composer.symbol(value) for value in op.symbols]
-        fill = op.fill_number
-        slacks = [composer.simplified(e.substitute(here, symbols)) for e in op.conditions]
-        layers.append(Layer(tuple(Condition(e) for e in slacks if not _is_met(composer, e)), fill))
-        here = [composer.simplified(e.substitute(here, symbols)) for e in op.map.results]
+    levels = list(levels_of(composer, view, coordinates))
+    for level in levels:
+        is_free = is_promised and level.remap.result is view
+        layers.append(Layer(() if is_free else _open_conditions(composer, level), fill))
+        fill = level.remap.fill_number
+        layers.append(Layer(tuple(map(Condition, level.conditions)), fill))
     needed = tuple(layer for layer in layers if layer.conditions)
-    return Landing(base_of(view), tuple(here), needed, fill)
+    return Landing(base_of(view), levels[-1].below, needed, fill)
 
 
 def _is_met(composer: Composer, slack: IndexExpr) -> bool:
@@ -142,11 +168,12 @@ def _is_met(composer: Composer, slack: IndexExpr) -> bool:
     return known is not None and known[0] >= 0
 
 
-def _inside(composer: Composer, op: Remap, here: Sequence[IndexExpr]) -> tuple[Condition, ...]:
+def _open_conditions(composer: Composer, level: Level) -> tuple[Condition, ...]:
     """What is not proven of the coordinates being inside the view."""
-    proven = is_inside(Access(composer.map(here)), op.result, composer.ranges, composer.symbols)
+    op, access = level.remap, Access(composer.map(level.at))
+    proven = is_inside(access, op.result, composer.ranges, composer.symbols)
     conditions: list[Condition] = []
-    for axis, (place, is_proven) in enumerate(zip(here, proven, strict=True)):
+    for axis, (place, is_proven) in enumerate(zip(level.at, proven, strict=True)):
         if is_proven:
             continue
         if not _is_met(composer, place):
@@ -177,7 +204,7 @@ class _BetweenOperations:
         return apply_scalar(self._builder, function, *arguments, result_type=type_)
 
     def constant(self, value: bool | int | float, type_: Type) -> Value:
-        return self._builder.insert(Constant(value=value, result_types=[type_])).result
+        return scalar_constant(self._builder, value, type_)
 
     def element(self, value: Value, coordinates: tuple[IndexExpr, ...]) -> Value:
         assert not coordinates, "between operations there are no tiles"
@@ -248,13 +275,13 @@ def drop_remapped_views(function: Function, rewriter: Rewriter) -> None:
     for op in list(function.walk()):
         if isinstance(op, Extent | Stride) and chain_of(op.view):
             builder = rewriter.builder_before(op)
-            answer = _extent if isinstance(op, Extent) else _stride
+            answer = _extent_of if isinstance(op, Extent) else _stride_of
             rewriter.replace_op(op, [answer(builder, op.view, op.axis)])
     for remap in reversed(remaps):
         rewriter.erase(remap)
 
 
-def _extent(builder: Builder, view: Value, axis: int) -> Value:
+def _extent_of(builder: Builder, view: Value, axis: int) -> Value:
     (op, *_) = chain_of(view)
     size = op.extent(axis)
     if isinstance(size, Value):
@@ -262,7 +289,7 @@ def _extent(builder: Builder, view: Value, axis: int) -> Value:
     return index_number(builder, size)
 
 
-def _stride(builder: Builder, view: Value, axis: int) -> Value:
+def _stride_of(builder: Builder, view: Value, axis: int) -> Value:
     """The steps of the map times the strides below it."""
     chain = chain_of(view)
     if not chain:
@@ -273,7 +300,7 @@ def _stride(builder: Builder, view: Value, axis: int) -> Value:
         step = result.coefficient(axis)
         assert step is not None, "a stride is asked of a view that moves unevenly"
         if step:
-            stride = _stride(builder, chain[0].view, below)
+            stride = _stride_of(builder, chain[0].view, below)
             part = apply_scalar(builder, "mul", stride, index_number(builder, step))
             total = apply_scalar(builder, "add", total, part)
     return total

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilenest.analysis import Ends, ends_of, is_inside, stays_inside
-from tilenest.dialects import Access, Atomic, Extent, Load, Store, chain_of
+from tilenest.dialects import Access, Atomic, Extent, Load, Store
 from tilenest.ir import INDEX, Builder, Value
-from tilenest.layouts import Const, IndexExpr, Sym, bounds
+from tilenest.layouts import Const, IndexExpr, Sym
 from tilenest.passes.compose import Composer
+from tilenest.passes.view_chains import levels_of
 from tilenest.records import record
 
 
@@ -47,14 +48,11 @@ def steps_of(
     """The steps that may be left. The coordinates are what is `asked` for in the view itself; on
     the way down they start `near` by, which is the same wherever the view is not left."""
     steps = [Step(op.view, 0, _edges(composer, op.view, asked, (), builder))]
-    here = [composer.simplified(place) for place in near]
-    for depth, remap in enumerate(chain_of(op.view), 1):
-        symbols = [composer.symbol(value) for value in remap.symbols]
+    for depth, level in enumerate(levels_of(composer, op.view, near), 1):
+        remap = level.remap
         kept = [axis for axis, is_kept in enumerate(stays_inside(remap)) if is_kept]
-        slacks = [composer.simplified(e.substitute(here, symbols)) for e in remap.conditions]
-        here = [composer.simplified(e.substitute(here, symbols)) for e in remap.map.results]
-        edges = _edges(composer, remap.view, here, kept, builder)
-        edges += tuple(Edge(0, slack, None) for slack in slacks if not _is_met(composer, slack))
+        edges = _edges(composer, remap.view, level.below, kept, builder)
+        edges += tuple(Edge(0, slack, None) for slack in level.conditions)
         steps.append(Step(remap.view, depth, edges, remap.fill is not None))
     open_steps = [step for step in steps if step.edges]
     while open_steps and open_steps[-1].is_padded:
@@ -71,19 +69,14 @@ def _edges(
 ) -> tuple[Edge, ...]:
     known = is_inside(Access(composer.map(places)), view, composer.ranges, composer.symbols)
     return tuple(
-        Edge(axis, place, _extent(builder, view, axis))
+        Edge(axis, place, _ask_extent(builder, view, axis))
         for axis, (place, is_proven) in enumerate(zip(places, known, strict=True))
         if not is_proven and axis not in kept
     )
 
 
-def _extent(builder: Builder, view: Value, axis: int) -> Value:
+def _ask_extent(builder: Builder, view: Value, axis: int) -> Value:
     return builder.insert(Extent(view=view, axis=axis, result_types=[INDEX])).result
-
-
-def _is_met(composer: Composer, slack: IndexExpr) -> bool:
-    known = bounds(slack, composer.ranges)
-    return known is not None and known[0] >= 0
 
 
 @record

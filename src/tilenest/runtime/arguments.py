@@ -15,7 +15,14 @@ from typing import Any
 import numpy as np
 
 from tilenest.capture import ArraySpec, NoneSpec, ScalarSpec, Specification
-from tilenest.errors import ArgumentTypeError, DTypeError, RankError, ShapeError, TileError
+from tilenest.errors import (
+    ArgumentTypeError,
+    DTypeError,
+    RankError,
+    ShapeError,
+    TileError,
+    shown,
+)
 from tilenest.ir import DTYPES, LARGEST_EXTENT, DType
 from tilenest.records import record
 from tilenest.runtime.foreign import any_tensor_of, retyped_tensor_of, tensor_of
@@ -59,10 +66,11 @@ def accept(name: str, argument: Any) -> Accepted:
             return row(name, argument)
     if hasattr(argument, "__dlpack__"):
         return _accept_dlpack(name, argument)
-    remedy = "pass an array (NumPy, torch, JAX, DLPack), a number or None"
+    remedy = "pass an array (NumPy, torch, JAX, DLPack), a real number or None"
     if hasattr(argument, "__array__") or isinstance(argument, list | tuple):
         remedy = f"pass np.asarray({name})"
-    raise _refusal(name, f"is a {type(argument).__name__}, not an array, a number or None", remedy)
+    kind = type(argument).__name__
+    raise _refusal(name, f"is of type {kind}, not an array, a real number or None", remedy)
 
 
 def _refusal(
@@ -192,7 +200,9 @@ def _accept_int(name: str, number: int) -> Accepted:
     # A range is walked through for subclasses of int, such as members of an IntEnum.
     if int(number) not in _INT64_RANGE:
         raise _refusal(
-            name, f"is {number}, which does not fit 64 bits", "pass a smaller number, or a float"
+            name,
+            f"is {shown(number)}, which does not fit 64 bits",
+            "pass a smaller number, or a float",
         )
     return Accepted(ScalarSpec(None, "i"))
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from tilenest.backends.llvm import RAN, Argument, ArrayArgument, ScalarArgument
 from tilenest.capture import ArraySpec, Specification, known_location
-from tilenest.driver import Captured, Compilation, capture_kernel
+from tilenest.driver import Captured, Compilation, Rearrange, capture_kernel
 from tilenest.errors import (
     ArgumentTypeError,
     InternalError,
@@ -57,9 +57,10 @@ os.register_at_fork(
 
 
 class KernelSource:
-    """What is compiled: the function, the names of its arrays and scalars, its configuration."""
+    """What is compiled: the function, the names of its arrays and scalars, its configuration, and
+    how its programs are rearranged, if they are."""
 
-    __slots__ = ("bounds", "configuration", "function", "parameters")
+    __slots__ = ("bounds", "configuration", "function", "parameters", "rearrangements")
 
     def __init__(
         self,
@@ -67,11 +68,13 @@ class KernelSource:
         parameters: tuple[str, ...],
         configuration: Mapping[str, object],
         bounds: str,
+        rearrangements: tuple[Rearrange, ...] = (),
     ) -> None:
         self.function = function
         self.parameters = parameters
         self.configuration = configuration
         self.bounds = bounds
+        self.rearrangements = rearrangements
 
     @property
     def name(self) -> str:
@@ -84,7 +87,13 @@ class KernelSource:
 
     def capture(self, specs: Sequence[Specification]) -> Captured:
         """The program for arguments of these specs."""
-        return capture_kernel(self.function, specs, self.configuration, bounds=self.bounds)
+        return capture_kernel(
+            self.function,
+            specs,
+            self.configuration,
+            bounds=self.bounds,
+            rearrangements=self.rearrangements,
+        )
 
 
 class Variant:

@@ -13,7 +13,7 @@ from typing import SupportsIndex
 
 from tilenest.backends.llvm import NativePool, compile_pool, load_pool
 from tilenest.driver import host
-from tilenest.errors import DomainError
+from tilenest.errors import DomainError, shown
 from tilenest.language import host_int
 from tilenest.runtime.cache import CacheEntry, cache_key, default_cache
 from tilenest.runtime.identity import compiler_identity
@@ -49,7 +49,7 @@ def set_num_threads(count: SupportsIndex) -> None:
     number = host_int(count)
     if number is None or not 1 <= number <= MOST_THREADS:
         raise DomainError(
-            f"{count!r} is not a number of threads",
+            f"{shown(count)} is not a number of threads",
             remedy=f"use a whole number from 1 to {MOST_THREADS}",
         )
     with _threads.lock:

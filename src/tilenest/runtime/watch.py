@@ -1,102 +1,108 @@
-"""Whether the names a kernel read outside itself still hold what they held, in a tenth of a
-microsecond.
+"""Whether what a kernel read outside itself still holds what it held, in a tenth of a microsecond.
 
-In: the free variables that capture recorded. Out: a `Watch`. Functions, modules and classes, which
-equal only themselves, are compared all at once; anything else by identity, and only where that
-differs by value. Objects other than those are not kept alive: one that dies takes the quick answer
-out of use, so a recycled address is never mistaken for it.
+In: the free variables that capture recorded. Out: a `Watch`. Its check is Python code, made for
+these variables: a function with the globals they were read from, so that a name means what it means
+to the kernel, a shadowed or patched built-in included. Everything is compared by identity, and only
+where that differs by value. Functions, modules and constants are kept, other objects are not kept
+alive: one that dies never equals what has its address now.
 """
 
 from __future__ import annotations
 
+import keyword
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import itemgetter
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 
 from tilenest.capture import FreeVariable
 
-_EQUAL_ONLY_THEMSELVES = (FunctionType, BuiltinFunctionType, ModuleType)
-_Namespace = Mapping[str, object]
-_Reader = tuple[Callable[[_Namespace], tuple[object, ...]], _Namespace]
+_KEPT = (FunctionType, BuiltinFunctionType, ModuleType, CodeType)
 
 
 class Watch:
     """The free variables of one variant."""
 
-    __slots__ = ("_cells", "_identities", "_others", "_plain", "_references", "_variables")
+    __slots__ = ("_checks", "_variables")
 
-    def __init__(self, variables: Sequence[FreeVariable]) -> None:
+    def __init__(self, variables: Iterable[FreeVariable]) -> None:
         self._variables = tuple(variables)
-        plain, others, cells = _sorted(variables)
-        self._plain = [(reader, space, reader(space)) for reader, space in _readers(plain)]
-        self._others = _readers(others)
-        self._cells = cells
-        self._references: list[weakref.ref[Any]] = []
-        self._identities: list[int] | None = None
-        self._remember()
+        self._checks = _checks(self._variables)
 
     def holds(self) -> bool:
-        """Whether every name still holds what capture read."""
+        """Whether everything still holds what capture read."""
         try:
-            for reader, space, expected in self._plain:
-                if reader(space) != expected:
-                    return False
-            if not self._others and not self._cells:
-                return True
-            return self._seen() == self._identities or self._holds_by_value()
-        except (KeyError, ValueError):
+            for check in self._checks:
+                if not check():
+                    return self._holds_by_value()
+        except (AttributeError, NameError, ValueError):
             return False
-
-    def _seen(self) -> list[int]:
-        seen = [id(value) for reader, space in self._others for value in reader(space)]
-        return seen + [id(cell.cell_contents) for cell in self._cells]
+        return True
 
     def _holds_by_value(self) -> bool:
         if not all(variable.holds() for variable in self._variables):
             return False
-        self._remember()
+        # An equal value may be another object from now on.
+        self._checks = _checks(self._variables)
         return True
 
-    def _remember(self) -> None:
-        self._references = [
-            weakref.ref(variable.current(), self._forget)
-            for variable in self._variables
-            if variable.is_weak
-        ]
-        try:
-            self._identities = self._seen()
-        except (KeyError, ValueError):
-            self._identities = None
 
-    def _forget(self, _: weakref.ref[Any]) -> None:
-        self._identities = None
-
-
-def _sorted(
-    variables: Iterable[FreeVariable],
-) -> tuple[list[FreeVariable], list[FreeVariable], list[CellType]]:
-    """Those that equal only themselves, the other ones, and the cells of closures."""
-    plain: list[FreeVariable] = []
+def _checks(variables: Iterable[FreeVariable]) -> tuple[Callable[[], object], ...]:
+    """One for the globals of each module; what is no global is asked along."""
+    spaces: dict[int, tuple[dict[str, object], list[FreeVariable]]] = {}
     others: list[FreeVariable] = []
-    cells: list[CellType] = []
     for variable in variables:
-        if isinstance(variable.place, CellType):
-            cells.append(variable.place)
-        elif isinstance(variable.current(), _EQUAL_ONLY_THEMSELVES) and variable.holds():
-            plain.append(variable)
+        if isinstance(variable.place, dict):
+            spaces.setdefault(id(variable.place), (variable.place, []))[1].append(variable)
         else:
             others.append(variable)
-    return plain, others, cells
+    if others:
+        first = next(iter(spaces), 0)
+        spaces.setdefault(first, ({}, []))[1].extend(others)
+    return tuple(_check(space, found) for space, found in spaces.values())
 
 
-def _readers(variables: Sequence[FreeVariable]) -> list[_Reader]:
-    """One a namespace, reading all its names at once."""
-    names: dict[int, tuple[_Namespace, list[str]]] = {}
-    for variable in variables:
-        space = vars(variable.place) if isinstance(variable.place, ModuleType) else variable.place
-        assert isinstance(space, Mapping)
-        names.setdefault(id(space), (space, []))[1].append(variable.name)
-    # A getter of one name gives no tuple, so the first is read twice.
-    return [(itemgetter(*listed, listed[0]), space) for space, listed in names.values()]
+def _check(space: dict[str, object], variables: Sequence[FreeVariable]) -> Callable[[], object]:
+    # The check's own names are longer than those of the globals.
+    prefix = "_" * max(len(variable.name) + 1 for variable in variables)
+    held: list[object] = []
+
+    def hold(value: object) -> str:
+        held.append(value)
+        return f"{prefix}{len(held)}"
+
+    conditions = " and ".join([_condition(variable, hold) for variable in variables])
+    parameters = ", ".join(f"{prefix}{number + 1}" for number in range(len(held)))
+    code = _compiled(f"lambda {parameters}: {conditions}")
+    return FunctionType(code, space, "check", tuple(held))
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str) -> CodeType:
+    (code,) = (
+        part for part in compile(text, "<watch>", "eval").co_consts if isinstance(part, CodeType)
+    )
+    return code
+
+
+def _condition(variable: FreeVariable, hold: Callable[[object], str]) -> str:
+    """That it is what it was, as Python text; `hold` names an object there."""
+    now = _read(variable, hold)
+    expected = variable.expected
+    if variable.is_weak:
+        assert isinstance(expected, weakref.ref)
+        target = expected()
+        if not isinstance(target, _KEPT):
+            return f"{now} is {hold(expected)}() is not None"
+        return f"{now} is {hold(target)}"
+    return f"{now} is {hold(variable.current() if variable.holds() else expected)}"
+
+
+def _read(variable: FreeVariable, hold: Callable[[object], str]) -> str:
+    if isinstance(variable.place, dict):
+        return variable.name
+    if isinstance(variable.place, CellType):
+        return f"{hold(variable.place)}.cell_contents"
+    if variable.is_absent or not variable.name.isidentifier() or keyword.iskeyword(variable.name):
+        return f"{hold(variable.current)}()"
+    return f"{hold(variable.place)}.{variable.name}"

@@ -41,8 +41,6 @@ from tilenest.verify.expectations import (
     types_of,
 )
 
-_MOST_BYTES = (1 << 63) - 1
-
 
 def _allocate(op: MemoryAllocate) -> Findings:
     types = types_of(op.results)
@@ -65,14 +63,12 @@ def _is_shape(storage: tuple[object, ...]) -> bool:
 
 
 def _layout(op: MemoryAllocate) -> Findings:
-    """The layout gives every element a place of its own in the storage."""
+    """The layout gives every element a place of its own in storage that can be addressed."""
     if any(True for _ in _allocate(op)):
         return
-    if op.bytes > _MOST_BYTES:
-        yield f"needs {op.bytes} bytes", "use storage that 64 bits can address"
     problem = layout_problem(op)
     if problem is not None:
-        yield f"the layout {op.layout} is not {problem.what}: {problem.answer}", problem.remedy
+        yield problem.text, problem.remedy
 
 
 def _access(op: MemoryLoad | MemoryStore) -> Findings:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.analysis.random_edits import KERNELS, TARGET, multiplied, piped, reduced, staged
+from tests.unit.analysis.random_edits import TARGET, chosen, multiplied, piped, reduced, staged
 from tests.unit.analysis.test_kept_answers import Question, ask, questions
 from tilenest.analysis import (
     ASYNC_COPIES,
@@ -126,7 +126,7 @@ def test_an_edit_elsewhere_keeps_what_a_contract_led_to() -> None:
 
 
 def test_a_changed_reduction_contract_of_a_nest_drops_its_legal_placements() -> None:
-    kept = Kept(staged(KERNELS[-1], "candidate"))
+    kept = Kept(staged(chosen, "candidate"))
     nest = next(op for op in kept.of(Reduce) if op.contract.is_tree)
     assert kept.get(Reductions, nest)[0].policy == nest.policy
     contract = replace(nest.contract, policy="fold_left")

@@ -320,5 +320,5 @@ def test_memory_effects_are_dropped_by_edits_of_memory_only() -> None:
     assert not analyses.is_known(MemoryEffects, function)
     assert analyses.get(MemoryEffects, function).may_write(nest(function), b)
     assert not analyses.get(MemoryEffects, function).may_write(nest(function), a)
-    rewriter.set_function_attribute(function, "alias_groups", [0, 0, 1])
+    rewriter.set_function_attribute(function, "alias_groups", (0, 0, 1))
     assert analyses.get(MemoryEffects, function).may_write(nest(function), a)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from tilenest.analysis import Reductions, Regrouping, lacking_merges, proven_laws
+from tilenest.analysis import Reductions, Regrouping, lacking_merges, law_within, proven_laws
 from tilenest.dialects import (
     Apply,
     Loop,
     MapReducePost,
     Reduce,
+    ReductionContract,
     Sched,
     StateLaw,
     Yield,
@@ -204,6 +205,22 @@ def test_reductions_stay_while_schedules_and_names_change() -> None:
     assert not manager.is_known(Reductions, op)
     (found,) = manager.get(Reductions, op)
     assert kept[0].law.merge == "add" and found.law.merge is None
+
+
+def test_a_claim_counts_where_the_body_shows_it() -> None:
+    shown, exact = StateLaw("add"), StateLaw("add", is_exact=True)
+
+    def found(claim: StateLaw, law: StateLaw, provenance: str = "derived") -> StateLaw:
+        contract = ReductionContract("ordered_tree", (StateLaw(), claim), provenance=provenance)
+        return law_within(contract, 1, law)
+
+    # Exactness is a fact of the function and the dtype: it comes from the body, claimed or not.
+    assert found(StateLaw("add", 7), exact) == StateLaw("add", 7, is_exact=True)
+    assert found(exact, shown) == shown
+    assert found(StateLaw("mul", 1), exact) == found(StateLaw(), exact) == StateLaw()
+    assert found(exact, StateLaw()) == StateLaw()
+    assert found(StateLaw("@join", 0), shown, "trusted") == StateLaw("@join", 0)
+    assert law_within(ReductionContract("ordered_tree"), 1, exact) == exact
 
 
 @pytest.mark.parametrize(

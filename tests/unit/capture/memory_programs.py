@@ -13,19 +13,16 @@ from collections.abc import Iterable
 import numpy as np
 
 from tests.oracle.arrays import Array
+from tilenest.analysis import MemoryStates
 from tilenest.capture.memory import carry_states, finish_states, yield_states
 from tilenest.dialects import (
-    Apply,
-    Cast,
     Constant,
     If,
-    Map,
     MemoryAllocate,
     MemoryLoad,
     MemoryStore,
     Return,
     Serial,
-    Store,
     Yield,
 )
 from tilenest.errors import InternalError, UninitialisedMemoryError
@@ -41,18 +38,21 @@ from tilenest.ir import (
     Module,
     Region,
     ScalarType,
-    TileType,
     Value,
     ViewType,
     float32,
+    fresh,
+    int64,
 )
 from tilenest.layouts import shape_dims
 
 CONDITIONS = 2
 TRIPS = (0, 1, 2)
+NUMBERS = ((4, 0, 3, 1), (0, 5, -1, 2), (1, 3, 0, 5))
+"""what an array of the call holds"""
 CALLS = [
-    (conditions, trips)
-    for conditions in itertools.product((False, True), repeat=CONDITIONS)
+    (conditions, trips, NUMBERS[(place + trips) % len(NUMBERS)])
+    for place, conditions in enumerate(itertools.product((False, True), repeat=CONDITIONS))
     for trips in TRIPS
 ]
 ROWS = 8
@@ -61,23 +61,28 @@ F32 = ScalarType(float32)
 
 
 class Program:
-    """One random program; its arguments are the conditions, a run-time trip count, a value and an
-    array for what it loads."""
+    """One random program; its arguments are the conditions, a run-time trip count, a value, an
+    array of numbers and one for what it loads."""
 
     SHAPE: tuple[int, ...] = ()
+    KINDS = ("slsnb", "sl")
+    """of statements, and of those in the innermost blocks"""
+    DEPTH = 3
+    MEMORIES = 2
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.module = Module("candidate")
         out = ViewType(float32, (None, None), (None, 1))
-        types = [BOOL] * CONDITIONS + [INDEX, F32, out]
+        numbers = ViewType(int64, (None,), (1,))
+        types = [BOOL] * CONDITIONS + [INDEX, F32, numbers, out]
         self.function = self.module.add(Function("main", types))
-        *self.conditions, self.trips, self.value, self.out = self.function.arguments
+        *self.conditions, self.trips, self.value, self.array, self.out = self.function.arguments
         self.builder = Builder(self.function.body)
-        self.memories = [self._allocate(), self._allocate()]
+        self.memories = [self._allocate() for _ in range(self.MEMORIES)]
         self.accesses = 0
         self._begin()
-        self._statements(3)
+        self._statements(self.DEPTH)
         self.builder.insert(Return(values=[]))
 
     def _begin(self) -> None:
@@ -92,7 +97,7 @@ class Program:
 
     def _statements(self, depth: int) -> None:
         for _ in range(self.random.randint(1, 3)):
-            self._statement(self.random.choice("slsnb" if depth else "sl"), depth)
+            self._statement(self.random.choice(self.KINDS[not depth]), depth)
 
     def _statement(self, kind: str, depth: int) -> None:
         memory = self.random.choice(self.memories)
@@ -153,10 +158,20 @@ class Program:
             return False
         return True
 
-    def run(self, module: Module, conditions: Iterable[bool], trips: int) -> Array:
+    def drop_refused_loads(self) -> int:
+        """Keep only what is accepted of a program that has its states; how many loads these are."""
+        for problem in fresh(MemoryStates, self.function).problems:
+            (use,) = problem.operation.result.uses
+            use.operation.erase()
+            problem.operation.erase()
+        return sum(isinstance(op, MemoryLoad) for op in self.module.walk())
+
+    def run(
+        self, module: Module, conditions: Iterable[bool], trips: int, numbers: Iterable[int]
+    ) -> Array:
         """What the program, in whatever form, writes for its loads."""
         out = np.full((1 + self.accesses * ROWS, ROWS), np.nan, np.float32)
-        interpret(module, [*conditions, trips, np.float32(1), out])
+        interpret(module, [*conditions, trips, np.float32(1), np.array(numbers, np.int64), out])
         return out
 
     def failures(self) -> set[str]:
@@ -170,107 +185,3 @@ class Program:
             except UninitialisedMemoryError:
                 found.add("empty")
         return found
-
-
-class PartsProgram(Program):
-    """Stores and loads go to parts, at places that are constants, formulas of the indices of the
-    nests around, or known in a run only. Loads like to go where a store has gone before."""
-
-    SHAPE = (4, 5)
-
-    def __init__(self, seed: int) -> None:
-        self.indices: list[Value] = []
-        self.parts: list[tuple[MemoryAllocate, list[Value], tuple[int, ...]]] = []
-        super().__init__(seed)
-
-    def _fill(self, block: Block, depth: int) -> None:
-        inner = [argument for argument in block.arguments if argument.type is INDEX]
-        indices, parts = len(self.indices), len(self.parts)
-        self.indices += inner
-        super()._fill(block, depth)
-        del self.indices[indices:], self.parts[parts:]
-
-    def _store(self, memory: MemoryAllocate) -> None:
-        origins, shape = self._part()
-        self.parts.append((memory, origins, shape))
-        store = MemoryStore(
-            memory=memory.memory,
-            state=memory.state,
-            value=self._tile(shape),
-            origins=origins,
-            result_types=[STATE],
-        )
-        self.builder.insert(store)
-
-    def _load(self, memory: MemoryAllocate) -> None:
-        known = [(origins, shape) for owner, origins, shape in self.parts if owner is memory]
-        is_known = known and self.random.random() < 0.8
-        origins, shape = self.random.choice(known) if is_known else self._part()
-        load = MemoryLoad(
-            memory=memory.memory,
-            state=memory.state,
-            origins=origins,
-            result_types=[TileType(float32, shape_dims(shape))],
-        )
-        self.builder.insert(load)
-        self.accesses += 1
-        origins = [self._constant(self.accesses * ROWS), self._constant(0)]
-        dims = shape_dims(shape)
-        self.builder.insert(Store(view=self.out, origins=origins, value=load.result, dims=dims))
-
-    def _tile(self, shape: tuple[int, ...]) -> Value:
-        """Elements that tell where they are and in which tile."""
-        body = Block([INDEX] * len(shape))
-        row, column = body.arguments
-        self.accesses += 1
-        with self.builder.at_end(body):
-            place = self._apply("add", self._apply("mul", row, self._constant(8)), column)
-            number = self._apply("add", place, self._constant(self.accesses * 64))
-            cast = self.builder.insert(Cast(value=number, result_types=[F32])).result
-            self.builder.insert(Yield(values=[cast]))
-        type_ = TileType(float32, shape_dims(shape))
-        return self.builder.insert(
-            Map(inputs=[], result_types=[type_], regions=[Region([body])])
-        ).result
-
-    def _part(self) -> tuple[list[Value], tuple[int, ...]]:
-        """The whole, a part that spans an axis, or any part."""
-        kind = self.random.choice(["whole", "rows", "columns", "any"])
-        if kind == "whole":
-            return [], self.SHAPE
-        origins: list[Value] = []
-        shape: list[int] = []
-        for axis, extent in enumerate(self.SHAPE):
-            if kind == ("columns", "rows")[axis]:
-                origins.append(self._constant(0))
-                shape.append(extent)
-            else:
-                origins.append(self._place())
-                shape.append(self.random.randint(1, extent))
-        return origins, tuple(shape)
-
-    def _place(self) -> Value:
-        offset = self._constant(self.random.randint(-1, 3))
-        if self.random.random() < 0.3:
-            return offset
-        base = self.random.choice([*self.indices, *self.indices, self.trips])
-        scale = self._constant(self.random.choice([1, 1, 2, 2, 3, -1]))
-        return self._apply("add", self._apply("mul", base, scale), offset)
-
-    def _apply(self, function: str, one: Value, other: Value) -> Value:
-        op = Apply(arguments=[one, other], function=function, result_types=[INDEX])
-        return self.builder.insert(op).result
-
-
-class FilledProgram(PartsProgram):
-    """The same, of memories in which everything is stored before."""
-
-    def _begin(self) -> None:
-        for memory in self.memories:
-            store = MemoryStore(
-                memory=memory.memory,
-                state=memory.state,
-                value=self._tile(self.SHAPE),
-                result_types=[STATE],
-            )
-            self.builder.insert(store)

@@ -285,7 +285,13 @@ def test_two_kernels_of_one_source_hold_their_own_values() -> None:
         y = poisoned(4)
         guards.append(run(kernel, x, y).guards)
         np.testing.assert_array_equal(y, factor * x)
-    assert [variable.expected for one in guards for variable in one.free_variables] == [2.0, 3.0]
+    factors = [
+        variable.expected
+        for one in guards
+        for variable in one.free_variables
+        if variable.name == "factor"
+    ]
+    assert factors == [2.0, 3.0]
     assert all(one.check_free_variables() for one in guards)
 
 

@@ -22,9 +22,13 @@ SCALE = 3.0
 
 
 def host_values(kernel: Callable[..., None]) -> list[object]:
-    """What a kernel without staged values appends to its list."""
+    """What a kernel without staged values notes."""
     seen: list[object] = []
-    captured(kernel, seen=seen)
+
+    def note(value: object) -> None:
+        seen.append(value)
+
+    captured(kernel, note=note)
     return seen
 
 
@@ -63,10 +67,10 @@ def test_expressions_mean_what_they_mean_in_python() -> None:
             math.floor(2.7),
         ]
 
-    def kernel(*, seen: list[object]) -> None:
+    def kernel(*, note: Callable[[object], None]) -> None:
         a, (b, *c), d = 1, (2, 3, 4), {"x": 5}
         matrix = [[i * j for j in range(3) if j != 1] for i in range(2)]
-        seen.extend(
+        note(
             [
                 a + b * 2 - 7 // 2 % 3,
                 c,
@@ -99,11 +103,11 @@ def test_expressions_mean_what_they_mean_in_python() -> None:
             ]
         )
 
-    assert host_values(kernel) == expected()
+    assert host_values(kernel) == [expected()]
 
 
 def test_statements_mean_what_they_mean_in_python() -> None:
-    def kernel(*, seen: list[object]) -> None:
+    def kernel(*, note: Callable[[object], None]) -> None:
         total = 0
         for i in range(10):
             if i == 2:
@@ -113,27 +117,27 @@ def test_statements_mean_what_they_mean_in_python() -> None:
             total += i
         else:
             total = -1
-        seen.append(total)
+        note(total)
         for _ in range(2):
             pass
-        seen.append("else")
+        note("else")
         count = 5
         while count:
             count -= 1
             if count == 2:
                 break
-        seen.append(count)
+        note(count)
         items = [1, 2, 3]
         items[1] = 20
         items[0] += 5
         table = {"a": 1}
         table["b"] = 2
-        seen.append((items, table))
+        note((items, table))
         first = second = [0]
         first.append(1)
-        seen.append(second)
+        note(second)
         x: int = 4
-        seen.append(x)
+        note(x)
         assert x == 4, "never"
         del x
 
@@ -142,7 +146,7 @@ def test_statements_mean_what_they_mean_in_python() -> None:
                 return value
             return inner(value + step)
 
-        seen.append(inner(1))
+        note(inner(1))
 
     assert host_values(kernel) == [
         0 + 1 + 3 + 4 + 5,
@@ -156,27 +160,27 @@ def test_statements_mean_what_they_mean_in_python() -> None:
 
 
 def test_comprehensions_have_a_scope_of_their_own() -> None:
-    def kernel(*, seen: list[object]) -> None:
+    def kernel(*, note: Callable[[object], None]) -> None:
         i = 7
         squares = [i * i for i in range(3)]
-        seen.append((i, squares))
+        note((i, squares))
         last = [j := value for value in range(3)][-1]
-        seen.append((j, last))
+        note((j, last))
 
     assert host_values(kernel) == [(7, [0, 1, 4]), (2, 2)]
 
 
 def test_closures_see_later_assignments() -> None:
-    def kernel(*, seen: list[object]) -> None:
+    def kernel(*, note: Callable[[object], None]) -> None:
         value = 1
 
         def read() -> int:
             return value
 
         value = 2
-        seen.append(read())
+        note(read())
         functions: list[Any] = [lambda at=at: at for at in range(3)]
-        seen.append([function() for function in functions])
+        note([function() for function in functions])
 
     assert host_values(kernel) == [2, [0, 1, 2]]
 
@@ -264,7 +268,7 @@ def test_library_functions_are_interpreted() -> None:
 
 
 def test_a_kernel_called_in_a_kernel_is_inlined() -> None:
-    inner = Kernel(copy_rows_of_two)  # type: ignore[arg-type]  # a Python function
+    inner = Kernel(copy_rows_of_two)
 
     def kernel(X: Any, Y: Any) -> None:
         inner(X, Y)

@@ -81,6 +81,7 @@ def test_a_reloaded_helper_runs_its_new_source(folder: Path) -> None:
     assert result_of(module.k) == 2.0
     write(helper, "def change(x):\n    return x * 3.0\n")
     importlib.reload(sys.modules["edited_helper"])
+    assert result_of(module.k) == 3.0
     importlib.reload(module)
     assert result_of(module.k) == 3.0
 
@@ -185,6 +186,28 @@ FORMS = {
     "a lambda in a lambda": "make = lambda: (lambda x=lambda: 1: lambda: x)",
     "a decorator": "@(lambda g: g)\ndef f(x=lambda: 1): return x\ndef make(): return f",
     "a yield": "def f(x):\n    yield x\ndef make(): return f",
+    "a NaN": "def f(x): return x * (1e400 - 1e400), 1j * (1e400 - 1e400)\ndef make(): return f",
+    "a lambda in a list": "fs = [(lambda x: x * i) for i in (1, 2)]\ndef make(): return fs[0]",
+    "a lambda in a dict": "fs = {i: (lambda x: x * i) for i in (1, 2)}\ndef make(): return fs[1]",
+    "a lambda in a set": "fs = {(lambda x: x * i) for i in (1, 2)}\ndef make(): return fs.pop()",
+    "a lambda in a generator": (
+        "fs = list((lambda x: x * i) for i in (1, 2))\ndef make(): return fs[0]"
+    ),
+    "a lambda in a list in a list": (
+        "fs = [[(lambda x: x * i * j) for i in (1, 2)] for j in (3, 4)]\n"
+        "def make(): return fs[0][0]"
+    ),
+    "a lambda in a list in a class": (
+        "class C:\n    fs = [(lambda x: x.__y * i) for i in (1, 2)]\ndef make(): return C.fs[0]"
+    ),
+    "a lambda in a generator in a method": (
+        "class C:\n    def g(self, k):\n"
+        "        return list((lambda x: (__class__, x * i * k)) for i in (1, 2))\n"
+        "def make(): return C().g(3)[0]"
+    ),
+    "a lambda in a lambda in a list": (
+        "fs = [(lambda k: lambda x: x * i * k) for i in (1, 2)]\ndef make(): return fs[0](3)"
+    ),
 }
 
 
@@ -278,3 +301,26 @@ def test_an_edit_beside_a_rewritten_assertion_is_noticed(after: str, tmp_path: P
                 function_code(function)
         else:
             function_code(function)
+
+
+scalings: list[Any] = [(lambda x: x * factor) for factor in (2.0, 3.0)]  # noqa: B023 - the form
+
+
+def test_lambdas_of_a_comprehension_read_what_python_reads() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        for place, scaling in enumerate(scalings):
+            Y(2 * place, 2).store(scaling(X[2 * place, 2]))
+
+    x, y = numbers(4), poisoned(4)
+    run(kernel, x, y)
+    expected = [scaling(part) for scaling, part in zip(scalings, (x[:2], x[2:]), strict=True)]
+    np.testing.assert_array_equal(y, np.concatenate(expected))
+
+
+def test_a_nan_among_the_constants() -> None:
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 4).store(X[0, 4] * (1e400 - 1e400))
+
+    x, y = numbers(4), np.zeros(4, np.float32)
+    run(kernel, x, y)
+    assert np.isnan(y).all()

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from tilenest import errors
-from tilenest.errors import InternalError, ShapeError, SourceLocation, TileError, render
+from tilenest.errors import InternalError, ShapeError, SourceLocation, TileError, render, shown
 
 OUTER = SourceLocation("kernels.py", 30, 9, 20, "gemm", "        x = helper(a)\n")
 INNER = SourceLocation("helpers.py", 4, 12, 17, "helper", "    return a + b", OUTER)
@@ -101,3 +101,40 @@ def test_an_internal_error_says_how_to_report_it() -> None:
     assert "issue tracker" in text
     assert "kernel's source" in text
     assert "versions" in text
+
+
+class Silent:
+    """An object that fails at its own text."""
+
+    def __repr__(self) -> str:
+        raise KeyError("no text")
+
+
+class Half(int):
+    """A number that fails at its own text."""
+
+    __repr__ = Silent.__repr__
+
+
+def test_what_a_user_passed_is_shown_whatever_it_is() -> None:
+    nested: list[object] = []
+    nested.append(nested)
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    cases = [
+        (3, "3"),
+        ("a", "'a'"),
+        (None, "None"),
+        (nested, "[[...]]"),
+        (10**5000, "<int of 16610 bits>"),
+        (-(10**5000), "<int of 16610 bits>"),
+        ([10**5000], "<list>"),
+        (Silent(), "<Silent>"),
+        ((1, Silent()), "<tuple>"),
+        (Half(5), "<Half of 3 bits>"),
+        (deep, "<list>"),
+        ("x" * 1000, f"'{'x' * 79}..."),
+    ]
+    for value, text in cases:
+        assert shown(value) == text

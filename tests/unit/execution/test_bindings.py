@@ -64,8 +64,7 @@ def test_containment_is_a_partial_order() -> None:
         if inner in chain and outer in chain:
             assert SCOPES.is_within(inner, outer) is (chain[inner] >= chain[outer])
     assert SCOPES.is_within("engine", "group") and SCOPES.is_within("engine", "device")
-    assert not SCOPES.are_comparable("engine", "warp")
-    assert SCOPES.are_comparable("lane", "device")
+    assert not SCOPES.is_within("engine", "warp") and not SCOPES.is_within("warp", "engine")
 
 
 def test_scopes_in_a_circle_and_unknown_scopes_are_refused() -> None:
@@ -140,6 +139,68 @@ def test_what_converges_stands_on_whole_units_that_act_together() -> None:
     half = Observer("half", "convergence", PrefixCut(1))
     facts = check_bindings(parts, bind(parts, [("r", "lane"), ("c", "lane")]), SCOPES, [half])
     assert failed(facts) == "convergence"
+
+
+def outer_and_inner(
+    n_outer: int | str, n_inner: int | str, scopes: tuple[str, str]
+) -> tuple[ExecStructure, tuple[Binding, ...]]:
+    grid = structure_of(("a", "parallel", n_outer), ("b", "parallel", n_inner))
+    return grid, bind(grid, [("a", scopes[0]), ("b", scopes[1])])
+
+
+EXTENTS = (0, 1, 2, 5)
+
+
+@pytest.mark.parametrize("scopes", list(product([s.name for s in SCOPES.scopes], repeat=2)))
+def test_what_is_disproven_shows_instances(scopes: tuple[str, str]) -> None:
+    """Each rule holds where no instance breaks it, and what is shown breaks it."""
+    for n_outer, n_inner in product(EXTENTS, EXTENTS):
+        grid, bindings = outer_and_inner(n_outer, n_inner, scopes)
+        instances = list(product(range(n_outer), range(n_inner)))
+        group = Observer("group", "convergence", PrefixCut(1))
+        facts = check_bindings(grid, bindings, SCOPES, [group])
+        known = {fact.law: fact.answer for fact in facts if fact.law != "capacity"}
+        assert known["containment"].is_proven == (
+            not instances or SCOPES.is_within(scopes[1], scopes[0])
+        )
+        apart = [(p, q) for p in instances for q in instances if p[0] == q[0] and p[1] != q[1]]
+        parts = [(p, q) for p in instances for q in instances if p[0] != q[0] and p[1] == q[1]]
+        breaks = [] if SCOPES.scope(scopes[1]).is_convergent else apart
+        breaks += parts if scopes[0] == scopes[1] else []
+        assert known["convergence"].is_proven == (not breaks)
+        for law, wrong in (("containment", [(p,) for p in instances]), ("convergence", breaks)):
+            if not known[law].is_proven:
+                witness = known[law].witness
+                assert witness is not None and witness.points in wrong
+                assert "disproven" in str(known[law])
+
+
+def test_instances_are_shown_of_run_time_extents() -> None:
+    grid, bindings = outer_and_inner("M", "N", ("warp", "engine"))
+    facts = check_bindings(grid, bindings, SCOPES, [Observer("all", "convergence", PrefixCut(0))])
+    answers = {fact.law: fact.answer for fact in facts}
+    for law, count in (("containment", 1), ("convergence", 2)):
+        witness = answers[law].witness
+        assert witness is not None and len(witness.points) == count
+        sizes = dict(witness.symbols)
+        for point in witness.points:
+            assert all(0 <= at < sizes[name] for at, name in zip(point, "MN", strict=False))
+
+
+@pytest.mark.parametrize("by", [1, 3])
+def test_a_unit_beyond_those_there_are_is_shown(by: int) -> None:
+    """Units are counted over all axes of their scope; there are four."""
+    grid = structure_of(("x", "parallel", 3), ("y", "parallel", 2))
+    place = space_of(warp_x=3, warp_y=2)
+    binding = Binding("y", "warp", units(grid, DimRef(0), DimRef(1) * by, axes=place, depth=2))
+    facts = check_bindings(grid, [binding], SCOPES)
+    (answer,) = [fact.answer for fact in facts if fact.law == "capacity"]
+    assert answer.is_disproven and answer.witness is not None
+    ((x, y),) = answer.witness.points
+    assert x * 2 + y * by >= 4
+    low = Binding("y", "warp", units(grid, DimRef(0) % 2, DimRef(1), axes=place, depth=2))
+    (answer,) = [f.answer for f in check_bindings(grid, [low], SCOPES) if f.law == "capacity"]
+    assert answer.is_proven
 
 
 def test_bindings_of_the_wrong_shape_are_refused() -> None:

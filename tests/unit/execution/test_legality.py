@@ -197,7 +197,7 @@ def test_an_owner_is_not_split_by_a_level_that_combines() -> None:
     apart = structure_of(("p", "parallel", 6), ("r", "reduce:unordered_tree", 2))
     tau = Expressions(apart.space, sums.space, (DimRef(0) // 2, DimRef(1)))
     own = (Constraint(DimRef(0) % 2 - DimRef(1), is_equality=True),)
-    remap = ExecRemap(sums, apart, tau, IndexSet(apart.space, own), IndexSet(sums.space))
+    remap = ExecRemap(sums, apart, tau, IndexSet(apart.space, own))
     assert check(remap, [Observer("term", "anchor", PrefixCut(2))])
     partial = Observer("partial", "owner", PrefixCut(2))
     error = refused(remap, partial, law="owner")
@@ -209,7 +209,7 @@ def test_a_skewed_wavefront_of_ordered_levels_keeps_their_order() -> None:
     skewed = structure_of(("w", "serial", 4), ("j", "serial", 8))
     tau = Expressions(skewed.space, grid.space, (DimRef(0), DimRef(1) - DimRef(0)))
     inside = (Constraint(DimRef(1) - DimRef(0)), Constraint(4 - DimRef(1) + DimRef(0)))
-    remap = ExecRemap(grid, skewed, tau, IndexSet(skewed.space, inside), IndexSet(grid.space))
+    remap = ExecRemap(grid, skewed, tau, IndexSet(skewed.space, inside))
     assert check(remap, [Observer("step", "anchor", PrefixCut(2))])
 
 
@@ -284,6 +284,48 @@ def test_an_anchor_above_an_empty_level_still_runs() -> None:
     above = Observer("above", "anchor", PrefixCut(1))
     assert check(split(empty, "m", 2), [above])
     refused(fuse(empty, "m", "n"), above, law="prefix all")
+
+
+def test_a_level_stays_in_its_scope() -> None:
+    grid = ExecStructure(
+        tuple(
+            replace(level, scope=scope, nest=scope)
+            for level, scope in zip(
+                structure_of(("x", "parallel", 4), ("y", "parallel", 4)).levels,
+                ("group", "worker"),
+                strict=True,
+            )
+        )
+    )
+    assert check(permute(grid, ["y", "x"]), [Observer("leaf", "anchor", PrefixCut(2))])
+    halved = split(grid, "x", 2)
+    assert [level.scope for level in halved.new.levels] == ["group", "group", "worker"]
+    with pytest.raises(RemapError, match="different kinds cannot be fused"):
+        fuse(grid, "x", "y")
+    with pytest.raises(VerifyError, match="levels of different kinds"):
+        ExecStructure(tuple(replace(level, nest="one") for level in grid.levels))
+    x, y = grid.levels
+    for levels in ((replace(x, scope="worker"), y), (x, replace(y, scope="auto"))):
+        error = refused(remap_of(grid, ExecStructure(levels), [DimRef(0), DimRef(1)]), law="kind")
+        assert "scope" in str(error.remedy)
+    refused(remap_of(grid, grid, [DimRef(1), DimRef(0)]), law="kind")
+
+
+def test_laws_of_a_prefix_have_names_and_remedies_of_their_own() -> None:
+    """The tail of a split that is known below an anchor only lets the anchor run too often."""
+    old = structure_of(("m", "parallel", 5), ("k", "parallel", 4))
+    above = Observer("above", "anchor", PrefixCut(1))
+    right = split(old, "m", 2)
+    assert check(right, [above])
+    deep = Constraint((4 - DimRef(0) * 2 - DimRef(1)) * 4 + 3 - DimRef(2))
+    wrong = remap_of(old, right.new, right.formula.results, [deep])
+    assert next(judge(wrong, [])).failure is None
+    late = refused(wrong, above, law="prefix active")
+    moved = (Reanchor(above, PrefixCut(1)),)
+    mixed = refused(permute(old, ["k", "m"]), above, law="prefix", reanchors=moved)
+    assert len({late.remedy, mixed.remedy}) == 2
+    names = [fact.law for fact in proof_of(check(right, [above]), above).facts]
+    assert len(set(names)) == len(names)
 
 
 def test_judge_says_what_is_known_and_refuses_nothing() -> None:

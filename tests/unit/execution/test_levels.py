@@ -8,12 +8,11 @@ from tilenest.execution import Definition, ExecLevel, ExecStructure, Observer, P
 from tilenest.layouts import Sym
 
 
-def test_a_projection_gives_the_instance_that_encloses_another() -> None:
+def test_the_instances_of_a_prefix_are_those_of_the_levels_above_it() -> None:
     structure = structure_of(("m", "parallel", 3), ("k", "serial", 2), ("n", "parallel", 2))
     for depth in range(4):
-        projection = structure.project(PrefixCut(depth))
-        assert projection.codomain == structure.prefix_space(PrefixCut(depth))
-        assert all(projection.apply(point) == point[:depth] for point in every_event((3, 2, 2)))
+        found = set(structure.prefix_space(PrefixCut(depth)).points())
+        assert found == {point[:depth] for point in every_event((3, 2, 2))}
     assert structure.leaf == PrefixCut(3) and structure.depth == 3
     assert structure.position("n") == 2
 
@@ -46,7 +45,7 @@ def test_what_is_ordered(kind: str, policy: str, is_ordered: bool) -> None:
     (level,) = structure_of(("x", f"{kind}:{policy}", 2)).levels
     assert level.is_ordered is is_ordered
     assert level.is_spatial is (kind == "parallel")
-    assert level.family == (kind, policy)
+    assert level.family == (kind, policy, "auto")
 
 
 def test_operations_live_where_a_nest_begins_or_ends() -> None:
@@ -84,7 +83,7 @@ def test_levels_are_refused_that_mean_nothing() -> None:
         structure.position("b")
     for depth in (-1, 2):
         with pytest.raises(VerifyError, match="no cut at depth"):
-            structure.project(PrefixCut(depth))
+            structure.prefix_space(PrefixCut(depth))
 
 
 def test_levels_and_observers_read_well() -> None:

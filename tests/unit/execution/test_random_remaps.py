@@ -26,14 +26,18 @@ from tilenest.execution import (
     split,
 )
 from tilenest.execution.levels import LevelKind, ObserverKind
+from tilenest.execution.remap import remap_of
+from tilenest.layouts import DimRef
+from tilenest.records import replace
 
 MOST_POINTS = 400
 OBSERVERS: tuple[ObserverKind, ...] = ("anchor", "frontier", "owner", "convergence")
-FAMILIES: list[tuple[LevelKind, str]] = [
-    ("parallel", ""),
-    ("serial", ""),
-    ("reduce", "unordered_tree"),
-    ("reduce", "fold_left"),
+FAMILIES: list[tuple[LevelKind, str, str]] = [
+    ("parallel", "", "auto"),
+    ("parallel", "", "group"),
+    ("serial", "", "auto"),
+    ("reduce", "unordered_tree", "auto"),
+    ("reduce", "fold_left", "auto"),
 ]
 
 
@@ -59,6 +63,7 @@ class Chain:
             self._split,
             self._insert,
             self._remove,
+            self._rename,
         )
         data.draw(st.sampled_from(steps))(data)
 
@@ -90,10 +95,10 @@ class Chain:
 
     def _insert(self, data: st.DataObject) -> None:
         at = data.draw(st.integers(0, self.remap.new.depth))
-        kind, policy = data.draw(st.sampled_from(FAMILIES))
+        kind, policy, scope = data.draw(st.sampled_from(FAMILIES))
         taken = {level.identity for level in self.remap.new.levels}
         name = next(f"u{n}" for n in range(99) if f"u{n}" not in taken)
-        unit = ExecLevel(name, name, kind, 1, policy=policy)
+        unit = ExecLevel(name, name, kind, 1, scope, policy=policy)
         moved = oracle.moved(self.events, lambda p: (*p[:at], 0, *p[at:]))
         self.add(insert_unit(self.remap.new, at, unit), moved)
 
@@ -103,6 +108,17 @@ class Chain:
             at = data.draw(st.sampled_from(units))
             moved = oracle.moved(self.events, lambda p: (*p[:at], *p[at + 1 :]))
             self.add(remove_unit(self.remap.new, self.remap.new.levels[at].identity), moved)
+
+    def _rename(self, data: st.DataObject) -> None:
+        """A level in another scope: the same instances, and no legal remap."""
+        at = data.draw(st.integers(0, self.remap.new.depth - 1))
+        levels = list(self.remap.new.levels)
+        scope = data.draw(st.sampled_from(["auto", "group"]))
+        levels[at] = replace(levels[at], scope=scope, nest=f"own {at}")
+        step = remap_of(
+            self.remap.new, ExecStructure(tuple(levels)), map(DimRef, range(len(levels)))
+        )
+        self.add(step, self.events)
 
     def _run(self, data: st.DataObject) -> tuple[int, int]:
         """Adjacent levels of one nest and kind."""
@@ -128,10 +144,10 @@ def sizes(structure: ExecStructure) -> tuple[int, ...]:
 def structures(draw: st.DrawFn, least: int) -> ExecStructure:
     levels = []
     for place in range(draw(st.integers(2, 3))):
-        kind, policy = draw(st.sampled_from(FAMILIES))
+        kind, policy, scope = draw(st.sampled_from(FAMILIES))
         extent = draw(st.integers(least, 4))
         name = f"x{place}"
-        levels.append(ExecLevel(name, name, kind, extent, nest=kind + policy, policy=policy))
+        levels.append(ExecLevel(name, name, kind, extent, scope, kind + policy + scope, policy))
     return ExecStructure(tuple(levels))
 
 
@@ -157,6 +173,20 @@ def is_legal(chain: Chain, observer: Observer) -> bool:
     if observer.kind == "anchor":
         return any(anchors_keep_order(chain, depth, cut) for cut in cuts)
     return bool(cuts)
+
+
+def keeps_scopes(chain: Chain) -> bool:
+    """Whether each old coordinate is decided by the new ones of levels in its scope."""
+    old, new = chain.remap.old.levels, chain.remap.new.levels
+    for place, level in enumerate(old):
+        alike = [at for at, other in enumerate(new) if other.scope == level.scope]
+        pairs = {
+            (tuple(point[at] for at in alike), origin[place])
+            for point, origin in chain.events.items()
+        }
+        if len(pairs) != len({seen for seen, _ in pairs}):
+            return False
+    return True
 
 
 def anchors_keep_order(chain: Chain, depth: int, cut: int) -> bool:
@@ -197,7 +227,7 @@ def test_the_verdict_is_that_of_all_events(data: st.DataObject) -> None:
     whole, *proofs = judge(chain.remap, everybody(structure))
     every = len(structure.levels)
     is_ordered = oracle.keeps_order(structure.levels, chain.remap.new.levels, chain.events, every)
-    assert (whole.failure is None) == is_ordered
+    assert (whole.failure is None) == (is_ordered and keeps_scopes(chain))
     for proof in proofs:
         assert proof.observer is not None
         assert (proof.failure is None) == is_legal(chain, proof.observer), proof

@@ -180,10 +180,48 @@ def test_a_level_that_comes_back_keeps_its_kind_scope_and_nest() -> None:
 def test_names_stay_apart_when_a_name_is_taken() -> None:
     structure = structure_of(("m", "serial", 8), ("m.0", "serial", 2))
     assert [level.identity for level in split(structure, "m", 4).new.levels] == [
-        "m.0'",
-        "m.1",
+        "m_1.0",
+        "m_1.1",
         "m.0",
     ]
+
+
+@pytest.mark.parametrize("extent", [8, 7, "N"])
+def test_the_halves_of_a_split_take_their_name_back(extent: int | str) -> None:
+    structure = structure_of(("m", "serial", extent), ("k", "serial", 3))
+    halved = split(split(structure, "k", 2).new, "m", 4).new
+    first, second, *_ = halved.levels
+    assert (first.name, second.name) == ("m_outer", "m_inner")
+    back = fuse(halved, "m.0", "m.1").new
+    assert [level.identity for level in back.levels] == ["m", "k.0", "k.1"]
+    assert [level.name for level in back.levels] == ["m", "k_outer", "k_inner"]
+    # Not where another level has it by now.
+    taken = insert_unit(halved, 0, ExecLevel("m", "m", "serial", 1)).new
+    other = fuse(taken, "m.0", "m.1").new.levels[1]
+    assert (other.identity, other.name) == ("m.0+m.1", "m_outer_m_inner")
+    swapped = permute(halved, ["m.1", "m.0", "k.0", "k.1"]).new
+    assert fuse(swapped, "m.1", "m.0").new.levels[0].identity == "m.1+m.0"
+
+
+@pytest.mark.parametrize("extent", [64, "N"])
+def test_names_stay_short_and_apart_however_many_steps_there_are(extent: int | str) -> None:
+    """Halves that change places are no halves; the names of what they make are bounded."""
+    structure = structure_of(("m", "parallel", extent), ("k", "parallel", 6))
+    for turn in range(24):
+        one, other = (level.identity for level in structure.levels)
+        structure = split(split(structure, one, 2).new, other, 3).new
+        a, b, c, d = (level.identity for level in structure.levels)
+        structure = permute(structure, [a, c, b, d] if turn % 2 else [c, a, d, b]).new
+        ends = [level.identity for level in structure.levels]
+        structure = fuse(fuse(structure, *ends[:2]).new, *ends[2:]).new
+        for said in ("identity", "name"):
+            names = [getattr(level, said) for level in structure.levels]
+            assert len(set(names)) == 2 and all(len(name) <= 64 for name in names)
+        if isinstance(extent, str):
+            assert all(len(name) <= 64 for name in structure.symbols)
+            structure = structure_of(
+                *((level.identity, "parallel", level.extent) for level in structure.levels)
+            )
 
 
 def test_steps_that_are_no_rearrangement_are_refused() -> None:

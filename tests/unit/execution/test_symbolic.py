@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.execution import oracle
 from tests.unit.execution.oracle import every_event, structure_of
-from tilenest.errors import RemapError
+from tilenest.errors import RemapError, VerifyError
 from tilenest.execution import (
     Definition,
     ExecLevel,
@@ -29,7 +29,7 @@ from tilenest.execution import (
     split,
 )
 from tilenest.execution.remap import remap_of
-from tilenest.layouts import Constraint, DimRef, IndexExpr, IndexSet, Ranges, Sym
+from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Ranges, Sym
 from tilenest.records import replace
 
 GEMM = structure_of(("m", "parallel", "M"), ("n", "parallel", 8), ("k", "serial", "K"))
@@ -132,7 +132,7 @@ def test_nested_splits_ask_where_nests_begin_and_add_what_can_cancel(
     assert all(proof.failure is None for proof in check(remap, observers))
     boundaries = [depth for depth in range(14) if remap.new.is_boundary(depth)]
     assert asked["cuts"] <= len(observers) * len(boundaries)
-    constraints = len(remap.active.constraints) + len(remap.domain.constraints)
+    constraints = len(remap.active.constraints)
     assert asked["sums"] < 20 * constraints, asked
 
 
@@ -217,23 +217,23 @@ def test_tiles_of_run_time_extents_are_fused() -> None:
 
 
 def in_blocks(blocks: IndexExpr, last: IndexExpr) -> ExecRemap:
-    """M instances in blocks of F, which is at least 1; blocks are counted over (M, F), and the last
-    instance over (B, F, M)."""
-    old = structure_of(("i", "serial", "M"))
-    levels = structure_of(("o", "serial", "B"), ("n", "serial", "F")).levels
-    new = ExecStructure(levels, (Definition("B", blocks, ("M", "F")),))
-    instance = DimRef(0) * Sym(1) + DimRef(1)
-    remap = remap_of(old, new, [instance], [Constraint(Sym(1) - 1), Constraint(last - instance)])
-    return replace(remap, domain=IndexSet(old.space, (Constraint(Sym(0) - 1),), ("F",)))
+    """M instances in blocks of G, one more than the extent F of another level; blocks are counted
+    over (M, G), and the last instance over (B, F, G, M)."""
+    old = structure_of(("f", "serial", "F"), ("i", "serial", "M"))
+    levels = structure_of(("f", "serial", "F"), ("o", "serial", "B"), ("n", "serial", "G")).levels
+    size = Definition("G", Sym(0) + 1, ("F",))
+    new = ExecStructure(levels, (size, Definition("B", blocks, ("M", "G"))))
+    instance = DimRef(1) * Sym(2) + DimRef(2)
+    return remap_of(old, new, [DimRef(0), instance], [Constraint(last - instance)])
 
 
 def test_a_split_by_a_run_time_factor() -> None:
-    all_blocks, last = (Sym(0) + Sym(1) - 1) // Sym(1), Sym(2) - 1
+    all_blocks, last = (Sym(0) + Sym(1) - 1) // Sym(1), Sym(3) - 1
     remap = in_blocks(all_blocks, last)
     assert all(proof.failure is None for proof in judge(remap, everybody(remap.old)))
     for count, factor in product(FEW, (1, 2, 3)):
-        wanted = oracle.split(every_event((count,)), 0, factor)
-        assert events_of(remap, {"M": count, "F": factor}) == wanted
+        wanted = oracle.split(every_event((factor - 1, count)), 1, factor)
+        assert events_of(remap, {"M": count, "F": factor - 1}) == wanted
     # A block too few, one instance too many, one too few.
     for law, wrong in (
         ("all", in_blocks(Sym(0) // Sym(1), last)),
@@ -269,11 +269,42 @@ def test_wrong_digits_are_not_proven(law: str, wrong: list[IndexExpr]) -> None:
 def test_a_level_that_is_no_product_is_not_proven() -> None:
     """The right digits of a level that is shorter or longer than the product."""
     digits = [DimRef(0) // Sym(2), DimRef(0) % Sym(2)]
-    for law, off in (("all", -1), ("active", 1)):
-        size = Definition("M_times_N", Sym(0) * Sym(1) + off, ("M", "N"))
+    product = Sym(0) * Sym(1)
+    for law, wrong in (("all", (product + 1) // 2), ("active", product + 1)):
+        size = Definition("M_times_N", wrong, ("M", "N"))
         new = replace(fuse(PAIR, "i", "j").new, definitions=(size,))
         (proof,) = judge(remap_of(PAIR, new, digits), [])
         assert proof.failure is not None and proof.failure.law == law
+
+
+def test_a_definition_says_nothing_of_the_old_levels() -> None:
+    """As an axiom it would make any map right."""
+    old = structure_of(("i", "serial", "N"))
+    levels = structure_of(("j", "serial", 3)).levels
+    three = Definition("N", Const(3), ())
+    with pytest.raises(RemapError, match=r"defines N, a name of the old levels") as refused:
+        remap_of(old, ExecStructure(levels, (three,)), [DimRef(0)], (), ["N is 3"])
+    assert refused.value.remedy
+    halves = split(old, "i", 2)
+    other = Definition("N_by_2", Sym(0) // 2, ("N",))
+    fewer = replace(halves.new, definitions=(other,))
+    with pytest.raises(RemapError, match=r"defines N_by_2, a name of the old levels"):
+        remap_of(halves.new, fewer, map(DimRef, range(2)))
+    # Two steps, of which the second means something else by a name, are no remap either.
+    (proof,) = judge(remap_of(old, fewer, halves.formula.results), [])
+    assert proof.failure is not None and proof.failure.law == "all"
+
+
+def test_an_extent_is_no_formula_that_may_be_negative() -> None:
+    """Both of these are at least 0 for N = 3 alone, where each is 1. That extents are never less
+    would say that N is 3."""
+    more = Definition("more", Sym(0) * 2 - 5, ("N",))
+    less = Definition("less", 7 - Sym(0) * 2, ("N",))
+    levels = structure_of(("j", "serial", 3), ("a", "serial", "more"), ("b", "serial", "less"))
+    with pytest.raises(VerifyError, match=r"the extent more = .* of N may be negative") as refused:
+        ExecStructure(levels.levels, (more, less))
+    assert refused.value.remedy
+    assert ExecStructure(levels.levels[:1], (more, less)).depth == 1
 
 
 def random_remap(data: st.DataObject) -> ExecRemap:

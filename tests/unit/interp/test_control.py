@@ -13,8 +13,11 @@ from tests.unit.interp.branching import (
     sum_of_odds,
 )
 from tests.unit.interp.programs import Program
-from tilenest.dialects import Aggregate, Call, Extract
-from tilenest.ir import INDEX, ScalarType, TupleType, Value, float32
+from tests.unit.passes.lowering import lowered
+from tilenest.dialects import Aggregate, Call, Extract, registry
+from tilenest.interp import interpret
+from tilenest.ir import INDEX, ScalarType, TupleType, Value, float32, parse_module
+from tilenest.machine import AVX512
 
 F32 = ScalarType(float32)
 
@@ -47,6 +50,39 @@ def test_a_branch_back_repeats(limit: int) -> None:
 def test_a_nest_s_body_may_branch() -> None:
     program = sum_of_odds()
     assert [program.run(count)[0] for count in range(6)] == [0, 0, 1, 1, 4, 4]
+
+
+CONDITIONAL = """module "candidate"
+
+func @main(%B: view<i32, [?], [1]>, %n: index) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %k5 = scalar.constant 5 : i32
+  %k7 = scalar.constant 7 : i32
+  %p = scalar.apply "lt"(%c0, %n) : bool
+  %q = scalar.apply "lt"(%c1, %n) : bool
+  %x = exec.if(%p) : i32 {
+    cf.cond_branch(%q, ^0, ^1)
+  ^0 ||
+    exec.yield(%k5)
+  ^1 ||
+    exec.yield(%k7)
+  } {
+    exec.yield(%k7)
+  }
+  tile.store(%B, [%c0], %x)
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize(("n", "expected"), [(0, 7), (1, 7), (2, 5)])
+def test_a_conditional_may_branch(n: int, expected: int) -> None:
+    module = parse_module(CONDITIONAL, registry())
+    for _, reached in [("candidate", module), *lowered(module, AVX512)]:
+        found = np.zeros(1, np.int32)
+        interpret(reached, [found, n])
+        assert found.tolist() == [expected]
 
 
 def test_a_call_has_values_of_its_own() -> None:

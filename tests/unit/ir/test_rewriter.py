@@ -119,7 +119,7 @@ def test_operands_have_a_slot_and_a_value(index: int) -> None:
     with pytest.raises(AssertionError, match="no slot"):
         Rewriter().set_operand(op, index, value)
     nothing: Any = None
-    with pytest.raises(AssertionError, match="no operand"):
+    with pytest.raises(AssertionError, match="no value"):
         Rewriter().set_operand(op, 0, nothing)
     assert print_module(module) == before
 

@@ -154,7 +154,7 @@ def test_identities(dtype: ir.DType) -> None:
         reducers += [tn.bitwise_and, tn.bitwise_or, tn.bitwise_xor]
     x = random_array(7, dtype=np.dtype(dtype.name))
     for reducer in reducers:
-        neutral = reducer.identity(dtype)
+        neutral = reducer.over_nothing(dtype)
         result = evaluate(lambda a, r=reducer, e=neutral: r(a, e), x)
         np.testing.assert_array_equal(result, x)
 
@@ -162,6 +162,6 @@ def test_identities(dtype: ir.DType) -> None:
 def test_identities_of_bool() -> None:
     x = np.array([False, True])
     for reducer in (tn.logical_and, tn.logical_or, tn.logical_xor, tn.maximum, tn.minimum):
-        neutral = reducer.identity(ir.bool_)
+        neutral = reducer.over_nothing(ir.bool_)
         result = evaluate(lambda a, r=reducer, e=neutral: r(a, e), x)
         np.testing.assert_array_equal(result, x)

@@ -152,7 +152,10 @@ def test_host_range_stays_python() -> None:
         assert tn.range_(3) == range(3)
         assert tn.range_(5, 0, -2) == range(5, 0, -2)
         extent = tn.scalar(3, ir.index)
-        assert tn.range_(1, extent, 2) == tn.DomainAxis(1, extent, 2)
+        axis = tn.range_(1, extent, 2)
+        assert isinstance(axis, tn.DomainAxis)
+        assert (axis.lower, axis.step, axis.dim) == (1, 2, None)
+        assert axis.upper is extent
         with pytest.raises(TypeError):
             tn.range_(1.5)
 

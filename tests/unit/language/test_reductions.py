@@ -35,6 +35,34 @@ def test_the_operation() -> None:
     assert projection.parent is made.body
 
 
+ELEMENTS = [0.0, -0.0, 1.5, -2.5, np.inf, -np.inf]
+NUMPY = {
+    tn.add: np.add,
+    tn.multiply: np.multiply,
+    tn.maximum: np.maximum,
+    tn.minimum: np.minimum,
+    tn.fmax: np.fmax,
+    tn.fmin: np.fmin,
+}
+
+
+@pytest.mark.parametrize("reducer", NUMPY, ids=str)
+def test_the_result_over_nothing_changes_nothing_but_a_negative_zero(reducer: tn.Reducer) -> None:
+    """A sum over nothing is +0, in NumPy too, and +0 is not what leaves -0 as it is."""
+    start = np.float32(reducer.over_nothing(ir.float32))
+    if reducer in (tn.add, tn.multiply):
+        assert start.tobytes() == NUMPY[reducer].reduce(np.empty(0, np.float32)).tobytes()
+    changed = {
+        str(element)
+        for element in map(np.float32, ELEMENTS)
+        if NUMPY[reducer](start, element).tobytes() != element.tobytes()
+    }
+    assert changed == ({"-0.0"} if reducer is tn.add else set())
+    array = random_array(3, 0)
+    found = evaluate(lambda x: tn.reduce(x, 1, reducer), array)
+    assert found.tobytes() == np.full(3, start).tobytes()
+
+
 @pytest.mark.parametrize("axes", [0, 1, 2, -1, (0, 1), (2, 0), None, ()])
 def test_axes_match_numpy(axes: Any) -> None:
     x = random_array(2, 3, 4, dtype=np.int64)

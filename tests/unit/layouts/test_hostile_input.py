@@ -1,5 +1,6 @@
 """Wrong kinds, huge numbers and deep nests end in an error that says what to do, and at once."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 
 from tilenest.errors import ArgumentTypeError, ParseError, ShapeError, TileError
 from tilenest.layouts import (
+    Add,
     AffineMap,
+    And,
     Axis,
     BitLinear,
     Compose,
@@ -17,21 +20,27 @@ from tilenest.layouts import (
     DimRef,
     Expressions,
     FiniteTable,
+    FloorDiv,
     Identity,
     IndexExpr,
     IndexSet,
     LayoutCorr,
     LayoutMap,
     MixedRadix,
+    Mod,
+    Mul,
     Permute,
     Piecewise,
     Product,
     Project,
     Ranges,
     Recast,
+    ShiftLeft,
+    ShiftRight,
     Space,
     Sym,
     Translate,
+    Xor,
     bit_widths,
     bounds,
     covers,
@@ -40,6 +49,7 @@ from tilenest.layouts import (
     equal,
     image,
     image_contains,
+    image_points,
     implies,
     inverse,
     is_bounded,
@@ -49,15 +59,18 @@ from tilenest.layouts import (
     is_total,
     normalise,
     of_affine_map,
+    pack_bits,
     parse_index_expr,
     parse_layout,
     point_set,
     preimage,
     preimage_points,
+    shape_dims,
     simplify,
     strided,
     tirx,
     triton,
+    unpack_bits,
     xor,
 )
 
@@ -173,6 +186,38 @@ def test_a_number_of_thousands_of_digits_is_refused(name: str) -> None:
         TAKES_A_NUMBER[name](10**5000)
 
 
+GROUPS: dict[str, Callable[[Any], object]] = {
+    "a point": SAME.apply,
+    "preimage_points": lambda x: preimage_points(SAME, x),
+    "axes": Space,
+    "strides": lambda x: strided(TILE, x),
+    "bases": lambda x: BitLinear(TILE, TILE, x),
+    "a shape": shape_dims,
+    "a tile's shape": lambda x: tirx.to_correspondence(tirx.TileLayout(()), x),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_group_without_an_end_is_refused_before_it_is_made(name: str) -> None:
+    read = itertools.count()
+    with pytest.raises(ShapeError, match="over 4096 items"):
+        GROUPS[name](read)
+    assert next(read) <= 4097
+    for long in (range(10**9), [0] * 4097, (0,) * 4097):
+        with pytest.raises(ShapeError, match="over 4096 items"):
+            GROUPS[name](long)
+
+
+def test_tables_and_sets_may_be_longer_than_a_rank() -> None:
+    many = Space.box(5000)
+    table = FiniteTable(many, many, [(x,) for x in range(5000)])  # type: ignore[arg-type]  # a list
+    assert table.apply((4999,)) == (4999,)
+    read = itertools.count()
+    with pytest.raises(ShapeError, match="items"):
+        FiniteTable(many, many, read)  # type: ignore[arg-type]  # what is refused
+    assert next(read) <= (1 << 20) + 1
+
+
 def test_numbers_of_numpy_are_plain_ones() -> None:
     four: Any = np.int64(4)
     assert Axis("x", four) == Axis("x", 4)
@@ -211,6 +256,43 @@ def test_the_image_is_asked_for_places_of_the_codomain_only(place: tuple[int, ..
     # An empty set is covered by every map: the answer would be a proof.
     with pytest.raises(ShapeError, match="no point of"):
         image_contains(SAME, place)
+
+
+def test_bits_are_packed_of_a_point_and_unpacked_from_a_number() -> None:
+    square = Space.box(4, 8)
+    assert unpack_bits(square, pack_bits(square, (3, 5))) == (3, 5)
+    for wrong in ((1,), (1, 2, 3), ()):
+        with pytest.raises(ShapeError, match="no point of"):
+            pack_bits(square, wrong)
+
+
+def test_nodes_are_made_of_formulas() -> None:
+    one = DimRef(0)
+    for kind in (Mul, FloorDiv, Mod, And, Xor, ShiftLeft, ShiftRight):
+        for pair in ((one, 3), ("a", one), (None, None)):
+            with pytest.raises(ArgumentTypeError, match="an item of the operands"):
+                kind(*pair)
+    for wrong in (3, None, (one, 3), "ab"):
+        with pytest.raises(ArgumentTypeError, match="the terms of a sum"):
+            Add(wrong)  # type: ignore[arg-type]  # what is refused
+    with pytest.raises(ShapeError, match="less than two"):
+        Add((one,))
+
+
+def test_values_of_run_time_numbers_are_numbers() -> None:
+    run_time = Identity(Space.box("n"))
+    for wrong in (3, "n", ["n"], {"n": "a"}, {"n": 2.5}):
+        with pytest.raises(ArgumentTypeError):
+            run_time.apply((1,), wrong)  # type: ignore[arg-type]  # what is refused
+        with pytest.raises(ArgumentTypeError):
+            image_points(run_time, wrong)  # type: ignore[arg-type]  # what is refused
+
+
+def test_budgets_are_numbers() -> None:
+    table = FiniteTable(LINE, LINE, (None, (1,), (1,)))
+    for ask in (is_injective, is_bounded, is_monotone, image_points):
+        with pytest.raises(ArgumentTypeError, match="budget"):
+            ask(table, budget="a")  # type: ignore[arg-type]  # what is refused
 
 
 def test_run_time_numbers_need_values() -> None:

@@ -24,7 +24,7 @@ from tilenest.ir import (
     float32,
     int32,
 )
-from tilenest.layouts import AffineMap, Const, DimRef
+from tilenest.layouts import AffineMap, Answer, Const, DimRef, Sym
 from tilenest.machine import (
     ASSERT,
     AVX2,
@@ -35,6 +35,7 @@ from tilenest.machine import (
     AtomContract,
     AtomSite,
     Catalogue,
+    Comparison,
     Refusal,
     Selection,
     cpu_target,
@@ -219,9 +220,53 @@ def test_a_layout_is_refused_with_a_witness() -> None:
     found = select(square_site(result_layouts=(STRAIGHT,)), TARGET)
     assert isinstance(found, Refusal)
     answer = next(c.answer for a, c in found.failed if a.id == TRANSPOSE_LANES)
-    assert answer.witness is not None
+    assert isinstance(answer, Answer) and answer.witness is not None
     (point,) = answer.witness.points
     assert STRAIGHT.evaluate(point) != TURNED.evaluate(point)
+
+
+def test_a_disproof_shows_a_point_or_is_a_comparison() -> None:
+    """Whatever else a clause compares has no points, and its type says so."""
+    sites = [
+        square_site(operands=()),
+        square_site(participants="worker"),
+        square_site(rounding="each", semantic=COMBINE + "add"),
+        square_site(result_layouts=()),
+        square_site(result_layouts=(STRAIGHT,)),
+        fold_site("fold_left"),
+    ]
+    kinds = set()
+    for site in sites:
+        found = select(site, TARGET)
+        assert isinstance(found, Refusal)
+        for _, clause in found.failed:
+            answer = clause.answer
+            kinds.add(type(answer))
+            assert answer.is_disproven
+            if isinstance(answer, Answer):
+                assert answer.witness is not None and answer.witness.points
+    assert kinds == {Answer, Comparison}
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        AffineMap(1, 0, (DimRef(0), Const(0))),
+        AffineMap(3, 0, (ROW, COLUMN)),
+        AffineMap(2, 1, (ROW, COLUMN)),
+        AffineMap(2, 1, (ROW + Sym(0), COLUMN)),
+        AffineMap(2, 0, (ROW,)),
+    ],
+)
+def test_layouts_have_the_coordinates_of_the_site_and_no_others(layout: AffineMap) -> None:
+    """Also where both sides have the same map: it says nothing about the extents at hand."""
+    refused(square_site(operand_layouts=(layout,)), TRANSPOSE_LANES, "layout of operand 0")
+    atom = replace(contract(TRANSPOSE_LANES), operand_layouts=(layout,))
+    target = replace(TARGET, atoms=Catalogue((atom,)))
+    refused(square_site(), TRANSPOSE_LANES, "layout of operand 0", target)
+    if len(layout.results) == 2:
+        site = square_site(operand_layouts=(layout,))
+        refused(site, TRANSPOSE_LANES, "layout of operand 0", target)
 
 
 def test_layouts_are_equal_as_maps_not_as_text() -> None:

@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 import tilenest as tn
+from tilenest.execution import ExecRemap, ExecStructure
 from tilenest.interp import interpret
 from tilenest.ir import Module
+from tilenest.layouts import DimRef, Expressions, IndexSet
 from tilenest.records import record
 
 
@@ -228,6 +230,14 @@ CASES = {
     "backwards": Case(lambda *_: tn.parse(BACKWARDS), ((7,), (1,)), "k"),
     "patched": Case(lambda *_: tn.parse(PATCHED), ((12,), (12,)), "i"),
 }
+
+
+def same_instances(old: ExecStructure, new: ExecStructure) -> ExecRemap:
+    """Levels that are said to be as many others, each instance the one that it was."""
+    names = tuple(sorted({*old.symbols, *new.symbols}))
+    places = tuple(map(DimRef, range(old.depth)))
+    tau = Expressions(new.space, old.space, places, names)
+    return ExecRemap(old, new, tau, IndexSet(new.space))
 
 
 def captured(case: Case) -> Module:

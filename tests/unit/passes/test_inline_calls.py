@@ -96,6 +96,34 @@ def test_a_program_with_calls_goes_all_the_way() -> None:
         np.testing.assert_array_equal(given[1], expected(), err_msg=name)
 
 
+UNCALLED = """
+func @choose(%t: tile<i32, %d0>, %p: bool) -> tile<i32, %d0> {
+  cf.cond_branch(%p, ^0(%t), ^1)
+^0 |%u: tile<i32, %d0>|
+  func.return(%u)
+^1 ||
+  func.return(%t)
+}
+
+func @same(%t: tile<i32, %d0>) -> tile<i32, %d0> {
+  func.return(%t)
+}
+
+func @first(%A: view<f32, [?], [1]>, %n: index) {
+  func.return
+}
+"""
+
+
+def test_functions_of_tiles_that_nobody_calls_are_left_behind() -> None:
+    module = parse_module(CALLS + UNCALLED, registry())
+    for name, reached in lowered(module, AVX512):
+        given = arguments()
+        interpret(reached, given, function="main")
+        np.testing.assert_array_equal(given[1], expected(), err_msg=name)
+    assert [function.name for function in module.functions] == ["main", "first"]
+
+
 def test_places_in_a_callee_name_the_call() -> None:
     program = Program(F32)
     helper = Program(F32, name="helper", into=program.module)

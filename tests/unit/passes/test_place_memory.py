@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.unit.capture.memory_programs import CALLS, FilledProgram, PartsProgram
+from tests.unit.capture.memory_programs import CALLS
+from tests.unit.capture.part_programs import FilledProgram, PartsProgram
 from tests.unit.passes.lowering import lowered
 from tilenest.dialects import MemoryLoad, registry
 from tilenest.ir import Module, parse_module

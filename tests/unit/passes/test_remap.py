@@ -47,11 +47,10 @@ def step(random_: random.Random, plan: Remapping) -> Remapping:
             return plan.coalesce()
         case "insert":
             depth = random_.randint(0, len(names))
-            return plan.insert_unit(
-                depth,
-                f"u{random_.random()}"[:6].replace(".", ""),
-                random_.choice(["serial", "parallel"]),
-            )
+            kind = random_.choice(["serial", "parallel", "pipeline", "reduce"])
+            policy = "fold_left" if kind == "reduce" else ""
+            name = f"u{random_.random()}"[:6].replace(".", "")
+            return plan.insert_unit(depth, name, kind, policy=policy)
         case "remove" if names:
             return plan.remove_unit(names[at])
     return plan

@@ -1,10 +1,12 @@
 """Free variables under watch: whatever changes is noticed, whatever only looks changed is not."""
 
+import builtins
 import gc
 import weakref
 from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tilenest.capture import FreeVariable
@@ -25,7 +27,7 @@ def recorded(function: FunctionType, *names: str) -> tuple[FreeVariable, ...]:
     for name in names:
         place = cells.get(name, function.__globals__)
         value = cells[name].cell_contents if name in cells else function.__globals__[name]
-        is_weak = not isinstance(value, int | float | str | None)
+        is_weak = not isinstance(value, int | float | complex | str | np.generic | None)
         expected = weakref.ref(value) if is_weak else value
         found.append(FreeVariable(name, place, expected, is_weak))
     return tuple(found)
@@ -45,6 +47,10 @@ def function_over(**namespace: Any) -> FunctionType:
         (1, True, False),
         (0.0, -0.0, False),
         (float("nan"), float("nan"), True),
+        (complex(0.0, 0.0), complex(0.0, -0.0), False),
+        (complex(0.0, float("nan")), complex(0.0, float("nan")), True),
+        (np.float32(0.0), np.float32(-0.0), False),
+        (np.float32(2.0), np.float32(2.0), True),
         ("block", "".join(["bl", "ock"]), True),
         (None, 0, False),
         (helper, lambda: None, False),
@@ -93,12 +99,95 @@ def test_a_closure_that_is_assigned() -> None:
 
 def test_objects_are_not_kept_alive_and_never_mistaken() -> None:
     function = function_over(name=Settings())
+    first = weakref.ref(function.__globals__["name"])
     watch = Watch(recorded(function, "name"))
+    assert watch.holds()
+    function.__globals__["name"] = None
+    gc.collect()
+    assert first() is None
     for _ in range(100):
         # Freed and made anew, often at the same address.
         function.__globals__["name"] = None
         function.__globals__["name"] = Settings()
         assert not watch.holds()
+
+
+def test_one_that_died_is_not_none() -> None:
+    function = function_over(name=Settings(), other=1)
+    watch = Watch(recorded(function, "name", "other"))
+    function.__globals__["name"] = None
+    gc.collect()
+    for other in (1, 10**30, 1):
+        function.__globals__["other"] = other
+        assert not watch.holds()
+
+
+def test_a_builtin_that_is_hidden_or_patched(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = function_over(__builtins__=builtins)
+    place = function.__globals__
+    watch = Watch([FreeVariable("oct", place, oct, False), FreeVariable("hex", place, hex, False)])
+    for _ in range(2):
+        assert watch.holds()
+        place["hex"] = oct
+        assert not watch.holds()
+        place["hex"] = hex
+        assert watch.holds()
+        del place["hex"]
+        assert watch.holds()
+        with monkeypatch.context() as patch:
+            patch.setattr(builtins, "oct", hex)
+            assert not watch.holds()
+
+
+def test_attributes_are_those_that_python_finds() -> None:
+    values = {"late": 1.5}
+    module = ModuleType("module")
+    vars(module)["__getattr__"] = values.__getitem__
+    vars(module)["len"] = len
+    found = [FreeVariable("late", module, 1.5, False), FreeVariable("len", module, len, False)]
+    watch = Watch(found)
+    assert watch.holds()
+    values["late"] = float("1.5")
+    assert watch.holds()
+    values["late"] = 2.5
+    assert not watch.holds()
+    vars(module)["late"] = 1.5
+    assert watch.holds()
+    # A builtin of the name is no attribute.
+    del vars(module)["len"]
+    values["len"] = 1.5
+    assert not watch.holds()
+
+
+def test_names_of_many_lengths_are_not_mistaken_for_the_check_s_own() -> None:
+    names = ["_1", "__", "_", "__1", "___2", "a", "a" * 40, "match", "\u00e9"]
+    function = function_over(**{name: place for place, name in enumerate(names)})
+    watch = Watch(recorded(function, *names))
+    assert watch.holds()
+    for place, name in enumerate(names):
+        function.__globals__[name] = -1
+        assert not watch.holds(), name
+        function.__globals__[name] = place
+        assert watch.holds()
+
+
+def test_an_equal_value_is_looked_at_once() -> None:
+    looks = []
+    values = {"late": 1.5}
+
+    def computed(name: str) -> float:
+        looks.append(name)
+        return values[name]
+
+    module = ModuleType("module")
+    vars(module)["__getattr__"] = computed
+    watch = Watch([FreeVariable("late", module, 1.5, False)])
+    for value in (1.5, float("1.5")):
+        values["late"] = value
+        assert watch.holds()
+        looks.clear()
+        assert watch.holds()
+        assert looks == ["late"]
 
 
 def test_nothing_to_watch_always_holds() -> None:

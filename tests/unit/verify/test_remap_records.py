@@ -139,9 +139,5 @@ def runs_all_once(record: AppliedRemap) -> bool:
         for point in product(*map(range, new))
         if all(slack >= 0 for slack in record.active.evaluate(point))
     ]
-    wanted = {
-        point
-        for point in product(*map(range, old))
-        if all(slack >= 0 for slack in record.wanted.evaluate(point))
-    }
+    wanted = set(product(*map(range, old)))
     return len(reached) == len(wanted) and set(reached) == wanted

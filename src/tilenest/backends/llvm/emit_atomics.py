@@ -3,10 +3,11 @@
 In: `address.atomic`. Out: an element read and written in one step. Integers and bools have
 instructions of their own. Floats are computed as elementwise work computes them, so that NaN and
 signed zeros come out alike, and written where the element is still the one they were computed from.
+A bool is true in memory by any byte but 0, so that what depends on it being 1 is computed as well.
 Every update acquires and releases, as the dialect says. A masked one is branched around.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tilenest.backends.llvm.emit_frame import Frame
 from tilenest.backends.llvm.emit_scalar import apply_function
@@ -47,15 +48,24 @@ def _update(frame: Frame, op: AddressAtomic) -> Value:
     """What the element was before."""
     f, dtype = frame.text, element_dtype(op.value.type)
     pointer, value = frame.value(op.pointer), frame.value(op.value)
-    if op.expected is not None:
-        expected = _to_bits(f, frame.value(op.expected))
-        old, _ = f.cmpxchg(pointer, expected, _to_bits(f, value), _ORDER, _ORDER_OF_FAILURE)
+    expected = None if op.expected is None else frame.value(op.expected)
+
+    def computed(seen: Value) -> Value:
+        return apply_function(frame, op.function, dtype, [seen, value])
+
+    if expected is not None and dtype.is_bool:
+        old = _replace(f, pointer, value.type, lambda _: value, expected)
+    elif expected is not None:
+        bits = _to_bits(f, expected), _to_bits(f, value)
+        old, _ = f.cmpxchg(pointer, *bits, _ORDER, _ORDER_OF_FAILURE)
     elif op.function == "exchange":
         old = f.atomicrmw("xchg", pointer, _to_bits(f, value), _ORDER)
-    elif dtype.is_float:
-        old = _compute(frame, op.function, dtype, pointer, value)
+    elif dtype.is_float or (dtype.is_bool and op.function == "xor"):
+        old = _replace(f, pointer, value.type, computed)
     else:
-        old = f.atomicrmw(_instruction(op.function, dtype), pointer, _to_bits(f, value), _ORDER)
+        # True leaves every byte what it is, under "and" too.
+        operand = f.sext(value, "i8") if dtype.is_bool else _to_bits(f, value)
+        old = f.atomicrmw(_instruction(op.function, dtype), pointer, operand, _ORDER)
     return _from_bits(f, old, value.type)
 
 
@@ -64,20 +74,32 @@ def _instruction(function: str, dtype: DType) -> str:
     return ("u" if is_unsigned else "") + _INSTRUCTIONS[function]
 
 
-def _compute(frame: Frame, function: str, dtype: DType, pointer: Value, value: Value) -> Value:
-    """Until nobody else came in between; a first read that is out of date costs one more turn."""
-    f = frame.text
-    first = f.atomic_load(_bits_of(value.type), pointer, "monotonic", align=dtype.bytes)
+def _replace(
+    f: FunctionText,
+    pointer: Value,
+    register: LlvmType,
+    function: Callable[[Value], Value],
+    expected: Value | None = None,
+) -> Value:
+    """The bits that `function` of the element replaced, if it is as `expected`: until nobody else
+    came in between. A first read that is out of date costs one more turn."""
+    bits = _bits_of(register)
+    first = f.atomic_load(bits, pointer, "monotonic", align=bits.bits // 8)
     entry, again, done = f.current, f.block("again"), f.block("done")
     f.branch(again)
     f.begin(again)
     seen = f.phi(first.type, (first, entry))
-    new = apply_function(frame, function, dtype, [_from_bits(f, seen.value, value.type), value])
-    old, is_ours = f.cmpxchg(pointer, seen.value, _to_bits(f, new), _ORDER, _ORDER_OF_FAILURE)
+    element = _from_bits(f, seen.value, register)
+    if expected is not None:
+        exchange = f.block("exchange")
+        f.branch_if(f.icmp("eq", element, expected), exchange, done)
+        f.begin(exchange)
+    new = _to_bits(f, function(element))
+    old, is_ours = f.cmpxchg(pointer, seen.value, new, _ORDER, _ORDER_OF_FAILURE)
     seen.add(old, f.current)
     f.branch_if(is_ours, done, again)
     f.begin(done)
-    return old
+    return seen.value
 
 
 def _bits_of(register: LlvmType) -> LlvmType:

@@ -1,0 +1,89 @@
+"""How a nest's axis is counted in 64 bits.
+
+In: an axis of a nest, in machine form or above. Out: how many iterations it has; and whether a loop
+may add the step to its index until that reaches the end, which is wrong where the sum behind the
+last iteration leaves 64 bits. Such a loop counts its iterations instead.
+"""
+
+from __future__ import annotations
+
+from tilenest.analysis import ANY_INDEX, constant_of, range_of, trip_counts
+from tilenest.dialects import Nest
+from tilenest.ir import Builder, Value
+from tilenest.layouts import Interval
+from tilenest.nests import Emitter, Index
+from tilenest.passes.index_ops import apply_scalar, index_number
+
+
+def counts_up(nest: Nest, axis: int) -> bool:
+    """Whether the step is a positive number, and the sum of the last index and the step fits."""
+    step = constant_of(nest.step[axis])
+    if not isinstance(step, int) or step <= 0:
+        return False
+    return _interval(nest.upper[axis])[1] - 1 + step <= ANY_INDEX[1]
+
+
+def emit_trips(
+    emitter: Emitter, nest: Nest, axis: int, lower: Index, upper: Index, step: Index
+) -> Index:
+    """The number of iterations: ceil((upper - lower) / step), at least 0, for either sign; 0 for a
+    step of 0."""
+    known = trip_counts(nest)[axis]
+    if known is not None:
+        return known
+    whole: Index = 0
+    if not _span_fits(nest, axis):
+        upper = _reached(emitter, lower, upper, step)
+        # The difference of the quotients fits, and that of the remainders is less than a step.
+        whole = emitter.subtract(
+            emitter.floor_divide(upper, step), emitter.floor_divide(lower, step)
+        )
+        lower, upper = emitter.remainder(lower, step), emitter.remainder(upper, step)
+    rest = emitter.floor_divide(emitter.subtract(lower, upper), step)
+    return emitter.maximum(emitter.subtract(whole, rest), 0)
+
+
+def emit_count(builder: Builder, first: Value, end: Value, step: int) -> Value:
+    """How often a number of at least 1 fits between two values, the last time in part; below 0 or 0
+    where the end comes first."""
+
+    def apply(function: str, one: Value, other: Value) -> Value:
+        return apply_scalar(builder, function, one, other)
+
+    begins, ends = _interval(first), _interval(end)
+    is_from_0 = constant_of(first) == 0
+    if ends[1] - begins[0] + step - 1 <= ANY_INDEX[1] and ends[0] - begins[1] >= ANY_INDEX[0]:
+        span = end if is_from_0 else apply("sub", end, first)
+        if step == 1:
+            return span
+        more, by = (index_number(builder, number) for number in (step - 1, step))
+        return apply("floordiv", apply("add", span, more), by)
+    end = apply("maximum", end, first)
+    if step == 1:
+        return apply("sub", end, first)
+    by = index_number(builder, step)
+    whole = apply("sub", apply("floordiv", end, by), apply("floordiv", first, by))
+    rest = apply("sub", apply("mod", first, by), apply("mod", end, by))
+    return apply("sub", whole, apply("floordiv", rest, by))
+
+
+def _reached(emitter: Emitter, lower: Index, upper: Index, step: Index) -> Index:
+    """The end, or the beginning where the end lies behind it."""
+    after, before = emitter.maximum(lower, upper), emitter.minimum(lower, upper)
+    if isinstance(step, int):
+        return after if step > 0 else before
+    is_up = emitter.compare("gt", step, 0)
+    return emitter.apply("where", is_up, emitter.value(after), emitter.value(before))
+
+
+def _span_fits(nest: Nest, axis: int) -> bool:
+    """Whether lower - upper stays in 64 bits."""
+    lower, upper = _interval(nest.lower[axis]), _interval(nest.upper[axis])
+    return ANY_INDEX[0] <= lower[0] - upper[1] and lower[1] - upper[0] <= ANY_INDEX[1]
+
+
+def _interval(value: Value) -> Interval:
+    found = constant_of(value)
+    if isinstance(found, int):
+        return (found, found)
+    return range_of(value) or ANY_INDEX
