@@ -135,7 +135,7 @@ def lacking_merges(op: Reduce, answers: Sequence[StateAnswer]) -> list[int]:
 def _of_nest(op: Reduce) -> tuple[StateAnswer, ...]:
     update = op.update
     states = update.arguments[op.rank : op.rank + len(op.initial)]
-    if _has_plain_body(op):
+    if has_plain_body(op):
         found = proven_laws(update, states, update.terminator.operands)
     else:
         found = (StateLaw(),) * len(states)
@@ -147,7 +147,7 @@ def _of_nest(op: Reduce) -> tuple[StateAnswer, ...]:
     )
 
 
-def _has_plain_body(op: Reduce) -> bool:
+def has_plain_body(op: Reduce) -> bool:
     """Whether the order of contributions shows in nothing but the states: no effects but reads."""
     return all(len(region.blocks) == 1 for region in op.regions) and effects_of(op).kinds <= {
         EffectKind.READ,

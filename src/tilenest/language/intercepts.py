@@ -58,7 +58,8 @@ def abs_(x: Any) -> Any:
 def cdiv(a: int | Scalar, b: int | Scalar) -> int | Scalar:
     """The least number of blocks of `b` that cover `a`: a host int for ints, else an index.
 
-    A host `b` of 0 is a DomainError; a run-time one gives 0.
+    A host `b` of 0 is a DomainError; a run-time one gives 0. It is -(-a // b), in index arithmetic:
+    for the least run-time `a` of 64 bits that wraps.
     """
     numbers = host_int(a), host_int(b)
     if numbers[1] == 0:

@@ -11,7 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import copysign
 
-from tilenest.analysis import Reductions, Regrouping, StateAnswer, lacking_merges
+from tilenest.analysis import (
+    Reductions,
+    Regrouping,
+    StateAnswer,
+    has_plain_body,
+    lacking_merges,
+)
 from tilenest.dialects import (
     MERGES,
     ORIENTATIONS,
@@ -181,11 +187,13 @@ def _tree(op: Reduce, answers: Sequence[StateAnswer]) -> Findings:
                     "law",
                 )
                 return
+    reason, remedy = "", "make each state `state (+) elements` with a known (+), or fold in order"
+    if not has_plain_body(op):
+        reason = ", as its body stores, calls or has several blocks"
+        remedy = "let the body read and compute only, or fold in order"
     for place in lacking_merges(op, answers):
-        yield (
-            f"{op.policy} regroups contributions, but state {place} has no known merge",
-            "make each state `state (+) elements` with a known (+), or fold in order",
-        )
+        what = f"{op.policy} regroups contributions, but state {place} has no known merge"
+        yield what + reason, remedy
 
 
 def _work(op: MapReducePost, answers: Sequence[StateAnswer]) -> Findings:
