@@ -126,8 +126,24 @@ def test_every_byte_but_0_is_true(function: str, target: str) -> None:
             wanted = [value if was == known else was for was, value, known in numbers]
         else:
             wanted = [BOOL_UPDATES[function](was, value) for was, value, _ in numbers]
-        assert [byte != 0 for byte in x.view(np.uint8).tolist()] == wanted
+        after = x.view(np.uint8).tolist()
+        assert [byte != 0 for byte in after] == wanted
+        # Bytes that are 0 or 1 stay so.
+        assert all(new in (0, 1) for new, was in zip(after, row.tolist(), strict=True) if was < 2)
         assert old.view(np.uint8).tolist() == [int(was) for was in before]
+
+
+def test_an_exchange_that_does_not_happen_acquires() -> None:
+    """Instances that look whether a bool is set see what was written before it was."""
+
+    @tn.kernel
+    def kernel(X: Any, E: Any, V: Any) -> None:
+        X.at(0).atomic_compare_exchange(E.at(0).load(), V.at(0).load())
+
+    x, e, v = np.zeros(1, np.bool_), np.ones(1, np.bool_), np.ones(1, np.bool_)
+    text = kernel.compile(x, e, v).text("llvm")
+    reads = [line for line in text.splitlines() if "load atomic" in line]
+    assert reads and all("acquire" in line for line in reads)
 
 
 def test_updates_in_branches_reductions_and_views() -> None:

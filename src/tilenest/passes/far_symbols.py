@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from math import gcd, lcm, prod
 
-from tilenest.analysis import range_of
+from tilenest.analysis import ANY_INDEX, range_of
 from tilenest.dialects import Partition, Reindex, Remap, base_of, chain_of, dims_of, view_type
 from tilenest.errors import ShapeError, TargetError
 from tilenest.ir import LARGEST_EXTENT, Builder, Operation, Rewriter, Value
@@ -39,7 +39,6 @@ from tilenest.layouts import (
 from tilenest.passes.index_ops import apply_scalar, index_number
 
 _BITS = 64
-_ANY: Interval = (-(1 << _BITS - 1), (1 << _BITS - 1) - 1)
 FARTHEST = LARGEST_EXTENT << 10
 """Where no array has an element, and so near that sums of many such numbers fit 64 bits."""
 _FARTHEST_IN_VIEWS = LARGEST_EXTENT << 2
@@ -261,7 +260,9 @@ class _Limiter:
 
     def _sum(self, multiples: dict[Value, int], most: int, expr: IndexExpr) -> Value:
         """The sum of multiples, limited."""
-        ends = [max(map(abs, range_of(value) or _ANY)) * abs(by) for value, by in multiples.items()]
+        ends = [
+            max(map(abs, range_of(value) or ANY_INDEX)) * abs(by) for value, by in multiples.items()
+        ]
         if sum(ends) > _MOST:
             raise self._refusal(expr)
         total: Value | None = None
@@ -314,7 +315,9 @@ def _ranges(op: Reindex | Remap, symbols: Sequence[Value]) -> Ranges:
     ranges: dict[DimRef | Sym, Interval] = {
         DimRef(d): (0, max(end - 1, 0)) for d, end in enumerate(ends)
     }
-    return ranges | {Sym(place): range_of(value) or _ANY for place, value in enumerate(symbols)}
+    return ranges | {
+        Sym(place): range_of(value) or ANY_INDEX for place, value in enumerate(symbols)
+    }
 
 
 def _shared(ranges: Ranges, expr: IndexExpr) -> Ranges:
@@ -438,5 +441,5 @@ def _stays(expr: IndexExpr, ranges: Ranges) -> bool:
         case _:
             parts = ()
     found = bounds(expr, ranges)
-    is_inside = found is not None and _ANY[0] <= found[0] and found[1] <= _ANY[1]
+    is_inside = found is not None and ANY_INDEX[0] <= found[0] and found[1] <= ANY_INDEX[1]
     return is_inside and all(_stays(part, ranges) for part in parts)

@@ -63,8 +63,9 @@ def _update(frame: Frame, op: AddressAtomic) -> Value:
     elif dtype.is_float or (dtype.is_bool and op.function == "xor"):
         old = _replace(f, pointer, value.type, computed)
     else:
-        # True leaves every byte what it is, under "and" too.
-        operand = f.sext(value, "i8") if dtype.is_bool else _to_bits(f, value)
+        # Under "and", True leaves every byte what it is.
+        is_kept = dtype.is_bool and op.function == "and"
+        operand = f.sext(value, "i8") if is_kept else _to_bits(f, value)
         old = f.atomicrmw(_instruction(op.function, dtype), pointer, operand, _ORDER)
     return _from_bits(f, old, value.type)
 
@@ -82,9 +83,11 @@ def _replace(
     expected: Value | None = None,
 ) -> Value:
     """The bits that `function` of the element replaced, if it is as `expected`: until nobody else
-    came in between. A first read that is out of date costs one more turn."""
+    came in between. A first read that is out of date costs one more turn; where it is all that is
+    done, it acquires."""
     bits = _bits_of(register)
-    first = f.atomic_load(bits, pointer, "monotonic", align=bits.bits // 8)
+    order = "monotonic" if expected is None else _ORDER_OF_FAILURE
+    first = f.atomic_load(bits, pointer, order, align=bits.bits // 8)
     entry, again, done = f.current, f.block("again"), f.block("done")
     f.branch(again)
     f.begin(again)
