@@ -42,6 +42,25 @@ def instances(Indices: Any, Counts: Any, lower: Any, upper: Any, first: Any, ste
         Counts.at(0).atomic_add(1)
 
 
+@tn.kernel
+def folds(Y: Any, lower: Any, upper: Any, step: Any, *, policy: Any) -> None:
+    for block in tn.parallel(1):
+        state: Any = tn.scalar(0, tn.int64)
+        for at in block.reduce(range(lower, upper, step), policy=policy):
+            state = (state * 3 + at.index()).cast(tn.int64)
+        Y.at(0).store(state)
+
+
+@tn.kernel
+def folds_of_two(Y: Any, lower: Any, upper: Any, *, step: int, policy: Any) -> None:
+    for block in tn.parallel(1):
+        state: Any = tn.scalar(0, tn.int64)
+        for at in block.reduce(2, range(lower, upper, step), policy=policy):
+            i, j = at.index()
+            state = (state * 3 + (i + j)).cast(tn.int64)
+        Y.at(0).store(state)
+
+
 def loops(seed: int, count: int) -> list[Loop]:
     """Ranges of at most some turns, near the ends of 64 bits or across them."""
     source = random.Random(seed)
@@ -115,3 +134,35 @@ def test_levels_that_are_split(loop: Loop, target: str) -> None:
     split = known_steps.rearranged(in_twos)
     split(indices, counts, lower, upper, step=loop[2], target=target)
     assert (indices.tolist(), counts.tolist()) == expected(loop)
+
+
+POLICIES = [tn.reduction.fold_left, tn.reduction.fold_right]
+
+
+def folded(numbers: list[int], policy: Any) -> int:
+    """state * 3 + number, in 64 bits that wrap."""
+    state = 0
+    for number in numbers if policy is POLICIES[0] else reversed(numbers):
+        state = (state * 3 + number + (1 << 63)) % (1 << 64) - (1 << 63)
+    return state
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+@pytest.mark.parametrize("loop", [*NAMED, *loops(2, 40)], ids=str)
+def test_folds(loop: Loop, target: str, policy: Any) -> None:
+    lower, upper, step = map(np.int64, loop)
+    found = np.full(1, 77, np.int64)
+    folds(found, lower, upper, step, policy=policy, target=target)
+    assert found.tolist() == [folded(list(range(*loop)), policy)]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=str)
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+@pytest.mark.parametrize("loop", UPWARD, ids=str)
+def test_folds_over_two_axes(loop: Loop, target: str, policy: Any) -> None:
+    lower, upper, _ = map(np.int64, loop)
+    found = np.full(1, 77, np.int64)
+    folds_of_two(found, lower, upper, step=loop[2], policy=policy, target=target)
+    numbers = [i + number for i in range(2) for number in range(*loop)]
+    assert found.tolist() == [folded(numbers, policy)]

@@ -38,6 +38,7 @@ from tilenest.passes.fold_parts import drop_merges, folded_parts
 from tilenest.passes.fold_steps import FoldStep, counts_of, fold_step
 from tilenest.passes.hoist_checks import hoist_checks
 from tilenest.passes.index_ops import apply_scalar, index_number
+from tilenest.passes.loop_counts import emit_count
 from tilenest.passes.pieces import FoldedResult, insert_fold
 from tilenest.records import replace
 
@@ -192,7 +193,7 @@ def _make_loop(op: Reduce, rewriter: Rewriter) -> None:
     builder = rewriter.builder_before(op)
     lower, upper, step = op.lower, op.upper, op.step
     if op.policy == "fold_right":
-        counts = [_count(builder, *bounds) for bounds in zip(lower, upper, step, strict=True)]
+        counts = [emit_count(builder, *bounds) for bounds in zip(lower, upper, step, strict=True)]
         for axis in range(op.rank):
             _count_down(op, axis, counts[axis], lower[axis], step[axis], rewriter)
         zero, one = index_number(builder, 0), index_number(builder, 1)
@@ -206,13 +207,6 @@ def _make_loop(op: Reduce, rewriter: Rewriter) -> None:
         location=op.location,
     )
     rewriter.replace_keeping_regions(loop, op)
-
-
-def _count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
-    """max(0, ceil((upper - lower) / step)) at run time."""
-    span = apply_scalar(builder, "sub", lower, upper)
-    count = apply_scalar(builder, "neg", apply_scalar(builder, "floordiv", span, step))
-    return apply_scalar(builder, "maximum", count, index_number(builder, 0))
 
 
 def _count_down(

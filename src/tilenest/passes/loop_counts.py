@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tilenest.analysis import ANY_INDEX, constant_of, range_of, trip_counts
 from tilenest.dialects import Nest
-from tilenest.ir import Builder, Value
+from tilenest.ir import BOOL, Builder, Value
 from tilenest.layouts import Interval
 from tilenest.nests import Emitter, Index
 from tilenest.passes.index_ops import apply_scalar, index_number
@@ -43,7 +43,30 @@ def emit_trips(
     return emitter.maximum(emitter.subtract(whole, rest), 0)
 
 
-def emit_count(builder: Builder, first: Value, end: Value, step: int) -> Value:
+def emit_count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
+    """The same number above machine form."""
+
+    def apply(function: str, one: Value, other: Value) -> Value:
+        return apply_scalar(builder, function, one, other)
+
+    known = constant_of(step)
+    if isinstance(known, int) and known and known > ANY_INDEX[0]:
+        first, end = (lower, upper) if known > 0 else (upper, lower)
+        count = _emit_quotient(builder, first, end, abs(known))
+    else:
+        after, before = apply("maximum", lower, upper), apply("minimum", lower, upper)
+        is_up = apply_scalar(builder, "gt", step, index_number(builder, 0), result_type=BOOL)
+        end = apply_scalar(builder, "where", is_up, after, before)
+        whole = apply("sub", apply("floordiv", end, step), apply("floordiv", lower, step))
+        rest = apply("sub", apply("mod", lower, step), apply("mod", end, step))
+        count = apply("sub", whole, apply("floordiv", rest, step))
+    ends = range_of(count)
+    if ends is not None and ends[0] >= 0:
+        return count
+    return apply("maximum", count, index_number(builder, 0))
+
+
+def _emit_quotient(builder: Builder, first: Value, end: Value, step: int) -> Value:
     """How often a number of at least 1 fits between two values, the last time in part; below 0 or 0
     where the end comes first."""
 
@@ -51,9 +74,8 @@ def emit_count(builder: Builder, first: Value, end: Value, step: int) -> Value:
         return apply_scalar(builder, function, one, other)
 
     begins, ends = _interval(first), _interval(end)
-    is_from_0 = constant_of(first) == 0
     if ends[1] - begins[0] + step - 1 <= ANY_INDEX[1] and ends[0] - begins[1] >= ANY_INDEX[0]:
-        span = end if is_from_0 else apply("sub", end, first)
+        span = end if constant_of(first) == 0 else apply("sub", end, first)
         if step == 1:
             return span
         more, by = (index_number(builder, number) for number in (step - 1, step))

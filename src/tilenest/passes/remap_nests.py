@@ -33,7 +33,7 @@ from tilenest.dialects import (
     Yield,
 )
 from tilenest.errors import RemapError
-from tilenest.execution import Definition, ExecLevel, ExecRemap
+from tilenest.execution import MOST_INSTANCES, Definition, ExecLevel, ExecRemap
 from tilenest.ir import (
     BOOL,
     INDEX,
@@ -50,11 +50,8 @@ from tilenest.ir import (
 from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, Mul, Sym
 from tilenest.passes.index_ops import apply_scalar, emit_index, index_number
 from tilenest.passes.loop_counts import emit_count
-from tilenest.passes.remap_attributes import Sources, class_of
+from tilenest.passes.remap_attributes import Sources, class_of, show_laws
 from tilenest.records import record, replace
-
-# More than any run gets through, and so few that sums and blocks of them fit an index.
-_MOST_INSTANCES = 1 << 62
 
 
 @record
@@ -217,6 +214,7 @@ class ChainBuilder:
         self.hoisted: dict[Value, Value] = {}
         self.counters: list[Value] = []
         """of the new levels, from the outside in"""
+        self.made: list[Nest] = []
 
     def build(self, parts: Sequence[Stretch]) -> None:
         """Put new nests in the place of the old ones."""
@@ -231,6 +229,8 @@ class ChainBuilder:
                 self._stretch(part)
         for value in dict.fromkeys((*domains, *self.extents.values(), *self.hoisted.values())):
             self._drop(value)
+        for nest in self.made:
+            show_laws(nest, self.remap, self.rewriter)
 
     def _prepare(self, parts: Sequence[Stretch]) -> None:
         for name in self.names:
@@ -272,6 +272,7 @@ class ChainBuilder:
         for holder, inner in pairwise(holders):
             self.rewriter.builder_at_end(holder.body).insert(Yield(values=list(inner.results)))
         self.rewriter.replace_op(outer, list(holders[0].results))
+        self.made += [holder for holder in holders if isinstance(holder, Nest)]
 
     def _nest(
         self,
@@ -415,8 +416,8 @@ class ChainBuilder:
         left = self._defined(expression.left, arguments)
         right = self._defined(expression.right, arguments)
         ends = [known[1] for known in map(range_of, (left, right)) if known is not None]
-        if len(ends) < 2 or prod(ends) > _MOST_INSTANCES:
-            most = index_number(self.before, _MOST_INSTANCES)
+        if len(ends) < 2 or prod(ends) > MOST_INSTANCES:
+            most = index_number(self.before, MOST_INSTANCES)
             room = apply_scalar(self.before, "floordiv", most, right)
             left = apply_scalar(self.before, "minimum", left, room)
         return apply_scalar(self.before, "mul", left, right)
@@ -430,14 +431,8 @@ class ChainBuilder:
                 f"the step of the levels with {name} instances is known at run time only",
                 remedy="use a step that is a number",
             )
-        last, first = self._hoist(bounds.upper), self._hoist(bounds.lower)
-        if step < 0:
-            last, first = first, last
-        trips = emit_count(self.before, first, last, abs(step))
-        known = range_of(trips)
-        if known is not None and known[0] >= 0:
-            return trips
-        return apply_scalar(self.before, "maximum", trips, index_number(self.before, 0))
+        lower, upper = self._hoist(bounds.lower), self._hoist(bounds.upper)
+        return emit_count(self.before, lower, upper, self._hoist(bounds.step))
 
     def _hoist(self, value: Value) -> Value:
         """A steady value, available in front of the outermost nest."""
