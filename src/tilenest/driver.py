@@ -35,6 +35,7 @@ from tilenest.capture import (
     Specification,
     capture,
     definition_location,
+    known_location,
 )
 from tilenest.decisions import Plan
 from tilenest.dialects import capabilities_of, chain_of, registry, view_name
@@ -159,7 +160,7 @@ def capture_kernel(
     found = capture(function, specs, configuration, name=name, bounds=bounds)
     check(found.module, "capture")
     for rearrange in rearrangements:
-        rearrange(found.module)
+        _refuse_result(rearrange(found.module), found.module, name, rearrange)
         check(found.module, "rearrange")
     parameters = function.__code__.co_varnames[: len(specs)]
     program = found.module.function(name)
@@ -172,6 +173,18 @@ def capture_kernel(
     return Captured(
         name, parameters, start, found.module, text, found.guards, entry, written, checked
     )
+
+
+def _refuse_result(result: object, module: Module, name: str, rearrange: Rearrange) -> None:
+    """Refuse what would be thrown away: a plan that nobody applied, and another module."""
+    if isinstance(result, _import_passes().Remapping):
+        what, remedy = "a remap that is not applied", "end its steps with .apply()"
+    elif isinstance(result, Module) and result is not module:
+        what, remedy = "another module", "change the module that it is given, in place"
+    else:
+        return
+    place = known_location(rearrange) if isinstance(rearrange, FunctionType) else None
+    raise ArgumentTypeError(f"the function that rearranges {name} returns {what}", remedy, place)
 
 
 def lower(captured: Captured, target: Host) -> Compilation:

@@ -111,6 +111,7 @@ from tilenest.analysis.reductions import (
     lacking_merges,
     law_within,
     proven_laws,
+    shown_laws,
 )
 from tilenest.analysis.remapped_bodies import RemapProblem
 from tilenest.analysis.remembered_remaps import remap_problem
@@ -326,6 +327,7 @@ __all__ = [
     "remaps_of",
     "repartition_cost",
     "schedule_record",
+    "shown_laws",
     "shows_elements_once",
     "spread_of",
     "stage_storage",

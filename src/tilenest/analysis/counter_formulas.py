@@ -8,16 +8,17 @@ program computes has none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tilenest.analysis.effects import is_computation
-from tilenest.analysis.index_ranges import ANY_INDEX, ARITHMETIC, operands_first
+from tilenest.analysis.index_ranges import ANY_INDEX, ARITHMETIC, Formulas, operands_first
 from tilenest.analysis.index_values import BIT_FUNCTIONS
+from tilenest.analysis.instance_limits import InstanceLimits, meeting
 from tilenest.analysis.structure import constant_of
 from tilenest.dialects import Apply
 from tilenest.errors import ShapeError
-from tilenest.execution import ExecLevel
-from tilenest.ir import INDEX, OpResult, Value
+from tilenest.execution import MOST_INSTANCES, ExecStructure
+from tilenest.ir import INDEX, Induction, OpResult, Value
 from tilenest.layouts import (
     Add,
     BitExpr,
@@ -29,6 +30,7 @@ from tilenest.layouts import (
     Interval,
     Mod,
     Mul,
+    Ranges,
     Sym,
     bit_and,
     bounds,
@@ -40,9 +42,6 @@ from tilenest.layouts import (
 
 _MOST_COMPARED = 1_000
 """Pairs of values, to see whether two are computed alike."""
-_MOST_INSTANCES = 1 << 31
-"""Of a run-time extent. Where there are more, arithmetic may wrap that is read as if it did not; a
-remap itself writes none that does."""
 _COMPUTED: Mapping[str, Callable[..., IndexExpr]] = {
     **ARITHMETIC,
     "xor": xor,
@@ -63,10 +62,14 @@ class CounterFormulas:
     """Formulas in which `DimRef(i)` counts the instances of `levels[i]`, and `Sym(i)` is the extent
     `symbols[i]`."""
 
-    def __init__(self, levels: Sequence[ExecLevel], symbols: tuple[str, ...]) -> None:
+    def __init__(self, structure: ExecStructure, symbols: tuple[str, ...]) -> None:
+        levels = structure.levels
+        self.structure = structure
         self.symbols = symbols
         self.values: dict[str, Value] = {}
         """what is known of the names"""
+        self._domains: dict[str, Induction[Value]] = {}
+        """of levels with so many instances that do not count from 0 by 1"""
         self._ends: dict[str, Value] = {}
         """where nests end that have so many instances; without instances, that may be below 0"""
         self._known: dict[Value, IndexExpr | None] = {}
@@ -76,11 +79,10 @@ class CounterFormulas:
             for place, level in enumerate(levels)
             if isinstance(level.extent, int)
         }
-        open_ = [DimRef(p) for p, level in enumerate(levels) if isinstance(level.extent, str)]
-        names = [Sym(place) for place in range(len(symbols))]
         self._dims = [DimRef(place) for place in range(len(levels))]
-        self._symbols: list[IndexExpr] = [*names]
-        self._assumed = self._ranges | dict.fromkeys((*open_, *names), (0, _MOST_INSTANCES))
+        self._symbols: list[IndexExpr] = [Sym(place) for place in range(len(symbols))]
+        self._intervals: dict[Value, Interval] = {}
+        """of values that are computed"""
 
     # Values that are given ----------------------------------------------------------------------
 
@@ -94,6 +96,14 @@ class CounterFormulas:
         self.values.setdefault(name, value)
         end = _unclamped(value)
         return _is_same(self._ends.setdefault(name, end), end)
+
+    def walk(self, name: str, domain: Induction[Value]) -> bool:
+        """Whether a name that is known is how many indices a domain has. One that is not known
+        stands for just that from here on."""
+        if name in self.values:
+            return _is_count(self.values[name], domain)
+        known = self._domains.setdefault(name, domain)
+        return all(map(_is_same, _parts_of(known), _parts_of(domain)))
 
     def _bind(self, name: str, value: Value) -> bool:
         """Let a name stand for a value; False where it stands for another one."""
@@ -137,6 +147,7 @@ class CounterFormulas:
                 self._names[name] = Sym(place)
             else:
                 self._symbols[place] = alike
+        self._limits = InstanceLimits(self.structure, self.symbols, self.values, self._symbols)
 
     # Values that are computed -------------------------------------------------------------------
 
@@ -184,14 +195,26 @@ class CounterFormulas:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
+        alone = [Sym(place) for place in range(len(parts))]
+        ends_of = map(self._interval, apply.arguments)
+        ranges: Ranges = dict(zip(alone, ends_of, strict=True))
         try:
             found = self.simplified(compute(*known))
+            ends = meeting(self._limits.interval(found), bounds(compute(*alone), ranges))
         except ShapeError:
             # A number on the way leaves 64 bits, or the formula gets too large.
             return None
-        ends = bounds(found, self._assumed)
-        fits = ends is not None and ANY_INDEX[0] <= ends[0] and ends[1] <= ANY_INDEX[1]
-        return found if fits else None
+        if ends is None or ends[0] < ANY_INDEX[0] or ends[1] > ANY_INDEX[1]:
+            return None
+        self._intervals[value] = ends
+        return found
+
+    def _interval(self, value: Value) -> Interval:
+        """What a value lies in that has a formula."""
+        found, formula = self._intervals.get(value), self._known[value]
+        if found is None and formula is not None:
+            found = self._limits.interval(formula)
+        return found or ANY_INDEX
 
     def _given(self, value: Value) -> IndexExpr | None:
         """A number, or a name that is read already and is computed alike."""
@@ -238,8 +261,64 @@ def _unbounded(factor: Value, other: Value) -> Value:
     room = _apply_of(least.arguments[1])
     if room is None or room.function != "floordiv":
         return factor
-    is_bound = constant_of(room.arguments[0]) is not None and _is_same(room.arguments[1], other)
+    most, divisor = room.arguments
+    is_bound = constant_of(most) == MOST_INSTANCES and _is_same(divisor, other)
     return least.arguments[0] if is_bound else factor
+
+
+def _is_count(value: Value, domain: Induction[Value]) -> bool:
+    """Whether a value is how many indices a domain has, as a remap writes it, or in other words
+    where nothing wraps; without any, the value may be below 0."""
+    count, step = _unclamped(value), constant_of(domain.step)
+    if not isinstance(step, int) or step == 0:
+        return False
+    first, end = domain.lower, domain.upper
+    if step < 0:
+        first, end = end, first
+    reached = list(_reached(count, first, end))
+    difference = _apply_of(count)
+    if reached and abs(step) == 1 and difference is not None and difference.function == "sub":
+        return all(map(_is_same, difference.arguments, (reached[0], first)))
+    try:
+        return any(_is_quotient(count, first, last, abs(step)) for last in (end, *reached))
+    except ShapeError:
+        # A formula gets too large.
+        return False
+
+
+def _is_quotient(count: Value, first: Value, end: Value, step: int) -> bool:
+    """Whether a value is how many steps there are between two others, of which the last may be
+    one in part."""
+    leaves: list[Value] = []
+
+    def leaf(value: Value) -> IndexExpr:
+        known = (place for place, one in enumerate(leaves) if _is_same(one, value))
+        place = next(known, len(leaves))
+        if place == len(leaves):
+            leaves.append(value)
+        return Sym(place)
+
+    formulas = Formulas(leaf)
+    # A sum that wraps on the way is still right where there are not more than an index holds.
+    found, begins, ends = formulas.coordinate(count), formulas.of(first), formulas.of(end)
+    rest = (begins % step - ends % step) // step
+    ways = (ends - begins + (step - 1)) // step, ends // step - begins // step - rest
+    return any(simplify(found - way, {}) == Const(0) for way in ways)
+
+
+def _reached(count: Value, first: Value, end: Value) -> Iterator[Value]:
+    """Where a domain ends, or begins if it ends before that, among what a count is made of."""
+    seen = set[Value]()
+    for part in operands_first(count, seen, _operands):
+        seen.add(part)
+        most = _apply_of(part)
+        is_most = most is not None and most.function == "maximum"
+        if most is not None and is_most and all(map(_is_same, most.arguments, (end, first))):
+            yield part
+
+
+def _parts_of(domain: Induction[Value]) -> Sequence[Value]:
+    return domain.lower, domain.upper, domain.step
 
 
 def _unclamped(end: Value) -> Value:

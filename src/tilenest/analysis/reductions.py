@@ -129,22 +129,34 @@ def lacking_merges(op: Reduce, answers: Sequence[StateAnswer]) -> list[int]:
     return [place for place, answer in enumerate(answers) if answer.law.merge is None]
 
 
+def shown_laws(op: Reduce) -> tuple[StateLaw, ...]:
+    """The laws of a nest as its body shows them, whatever it claims; none where it shows none. The
+    identity follows from the merge and the type, so it is not spelled out."""
+    laws = _shown(op)
+    return laws if any(law.merge is not None for law in laws) else ()
+
+
 # Answers ---------------------------------------------------------------------------------------
 
 
 def _of_nest(op: Reduce) -> tuple[StateAnswer, ...]:
-    update = op.update
-    states = update.arguments[op.rank : op.rank + len(op.initial)]
-    if has_plain_body(op):
-        found = proven_laws(update, states, update.terminator.operands)
-    else:
-        found = (StateLaw(),) * len(states)
-    laws = _resolved(op.contract, found)
+    laws = _resolved(op.contract, _shown(op))
     grouping = AffineMap(op.rank, 0, ())
     return tuple(
         _answer(op.contract, law, grouping, state.type)
-        for law, state in zip(laws, states, strict=True)
+        for law, state in zip(laws, _states(op), strict=True)
     )
+
+
+def _shown(op: Reduce) -> tuple[StateLaw, ...]:
+    """The law of each state that the body shows."""
+    if has_plain_body(op):
+        return proven_laws(op.update, _states(op), op.update.terminator.operands)
+    return (StateLaw(),) * len(op.initial)
+
+
+def _states(op: Reduce) -> Sequence[Value]:
+    return op.update.arguments[op.rank : op.rank + len(op.initial)]
 
 
 def has_plain_body(op: Reduce) -> bool:

@@ -22,7 +22,7 @@ from tilenest.analysis.execution_structure import initial_of
 from tilenest.analysis.structure import constant_of
 from tilenest.dialects import AppliedRemap, If, Nest
 from tilenest.execution import ExecLevel, ExecRemap
-from tilenest.ir import Block, Operation, Value
+from tilenest.ir import Block, Induction, Operation, Value
 from tilenest.layouts import Const, Constraint, DimRef, IndexExpr, IndexSet, implies
 from tilenest.records import record
 
@@ -59,8 +59,8 @@ class Rung:
     """the same for the levels of one nest"""
     counters: tuple[Value, ...] = ()
     """the values that say which instance of the level runs"""
-    is_plain: bool = True
-    """whether these count from 0, by 1"""
+    domain: Induction[Value] | None = None
+    """of a level that does not count from 0, by 1"""
     trips: Value | None = None
     """how many instances there are, where that is known at run time only"""
     guards: frozenset[Operation] = frozenset()
@@ -73,6 +73,7 @@ class OldBody:
     instances those with names have, and what stands below all of them."""
 
     counters: tuple[tuple[Value, ...], ...]
+    domains: tuple[Induction[Value] | None, ...]
     trips: Mapping[str, Value]
     nest: NestBody
     guards: frozenset[Operation]
@@ -94,7 +95,8 @@ def old_body(applied: AppliedRemap, rungs: Sequence[Rung]) -> OldBody | RemapPro
         )
     nest = rungs[-1].nest if rungs else NestBody()
     guards = frozenset(reader.guards)
-    return OldBody(counters, reader.formulas.values, nests.get(nest, nest), guards)
+    values = reader.formulas.values
+    return OldBody(counters, reader.domains(), values, nests.get(nest, nest), guards)
 
 
 def title_of(applied: AppliedRemap) -> str:
@@ -113,7 +115,7 @@ class _Reader:
         self.remap = remap
         self.rungs = rungs
         self.symbols = remap.symbols
-        self.formulas = CounterFormulas(remap.new.levels, self.symbols)
+        self.formulas = CounterFormulas(remap.new, self.symbols)
         self.guards = {guard for rung in rungs.values() for guard in rung.guards}
         self._read_names()
         self.formulas.settle()
@@ -132,13 +134,37 @@ class _Reader:
         formulas, levels = self.formulas, self.remap.new.levels
         for place, rung in self.rungs.items():
             extent = levels[place].extent
-            if rung.is_plain:
+            if rung.domain is None:
                 formulas.count(place, rung.counters)
             if isinstance(extent, str) and rung.trips is not None:
                 self._require(formulas.end(extent, rung.trips), f"{extent} has several values")
         for entry in reversed(self.remap.new.definitions):
             is_met = formulas.define(entry.name, entry.expression, entry.arguments)
             self._require(is_met, f"{entry.name} is not computed as {entry.expression}")
+        for place, rung in self.rungs.items():
+            extent = levels[place].extent
+            if isinstance(extent, str) and rung.trips is None:
+                is_met = self._is_counted(extent, rung)
+                self._require(is_met, f"a nest is not known to have {extent} instances")
+
+    def _is_counted(self, name: str, rung: Rung) -> bool:
+        """Whether a level that a remap did not make has as many instances as a name says. Where
+        nothing else asks for the name, it is however many these are."""
+        is_known = name in self.formulas.values
+        if not is_known and name in self._computed_names():
+            return False
+        return not is_known if rung.domain is None else self.formulas.walk(name, rung.domain)
+
+    def _computed_names(self) -> set[str]:
+        """The names that formulas of the record speak of."""
+        remap, active = self.remap, self.remap.active
+        used = {n for e in remap.new.definitions for n in (e.name, *e.arguments)}
+        for names, formulas in (
+            (self.symbols, remap.formula.results),
+            (active.symbols, [c.expression for c in active.constraints]),
+        ):
+            used.update(names[place] for part in formulas for place in part.used_syms())
+        return used
 
     def _require(self, is_met: bool, message: str) -> None:
         if not is_met:
@@ -211,27 +237,42 @@ class _Reader:
     def read_coordinates(self) -> tuple[tuple[Value, ...], ...]:
         """The values that are each old coordinate. Whatever else is made of the new counters only
         leads to these, or to a condition of the remap."""
-        found: tuple[list[Value], ...] = tuple([] for _ in self.map)
+        found: tuple[dict[Value, None], ...] = tuple({} for _ in self.map)
         waiting: list[Value] = []
         for place, rung in self.rungs.items():
-            is_kept = DimRef(place) in self.map
-            (found[self.map.index(DimRef(place))] if is_kept else waiting).extend(rung.counters)
-        seen = set(waiting)
+            if DimRef(place) in self.map:
+                found[self.map.index(DimRef(place))].update(dict.fromkeys(rung.counters))
+            else:
+                waiting += rung.counters
+        # Whether a value has to lead to old coordinates. One that is some by the predicates may
+        # be a part of others as well, but need not.
+        is_bound = dict.fromkeys(waiting, True)
         while waiting:
             value = waiting.pop()
-            formula = self.formulas.of(value)
+            formula, leads = self.formulas.of(value), is_bound[value]
             if isinstance(formula, Const):
                 continue
             place_of = None if formula is None else self._coordinate(formula)
             if place_of is not None:
-                found[place_of].append(value)
-                continue
-            made = [result for user in self._readers(value) for result in user.results]
-            waiting += [result for result in dict.fromkeys(made) if result not in seen]
-            seen.update(made)
-            if len(seen) > _MOST_VALUES:
+                found[place_of][value] = None
+                leads = False
+                if formula in self.map:
+                    continue
+            users = self._readers(value) if leads else filter(is_computation, value.users)
+            for result in dict.fromkeys(result for user in users for result in user.results):
+                if not is_bound.get(result, False) and (leads or result not in is_bound):
+                    is_bound[result] = leads
+                    waiting.append(result)
+            if len(is_bound) > _MOST_VALUES:
                 raise _ContradictionError("too many values depend on the levels it left")
         return tuple(map(tuple, found))
+
+    def domains(self) -> tuple[Induction[Value] | None, ...]:
+        """How the old levels count that were left alone; whatever a remap makes counts from 0."""
+        kept: dict[IndexExpr, Induction[Value] | None] = {
+            DimRef(place): rung.domain for place, rung in self.rungs.items()
+        }
+        return tuple(kept.get(wanted) for wanted in self.map)
 
     def _readers(self, value: Value) -> Iterable[Operation]:
         """Who computes something else of a value that is no old coordinate; nobody else may."""

@@ -70,20 +70,24 @@ class _Undo:
 
 def remap_problem(function: Function) -> RemapProblem | None:
     """What is wrong with the remaps of a function, each of which is proven in itself. Where nests
-    are alike, each of them may be the one that a remap left."""
+    are alike, each of them may be the one that a remap left; another one is looked at only where
+    the nests did not come about by the one before."""
     undos = tuple(map(_undo, reversed(remaps_of(function))))
-    waiting = [(0, _Paths(function).paths() if undos else ())]
+    if not undos:
+        return None
+    ways = [_led_back(_Paths(function).paths(), undos[0])]
     problems: list[tuple[int, RemapProblem]] = []
-    while waiting and len(problems) < _MOST_TRIED:
-        done, paths = waiting.pop()
-        if done == len(undos):
+    while ways and len(problems) < _MOST_TRIED:
+        found = next(ways[-1], None)
+        if found is None:
+            ways.pop()
+        elif isinstance(found, RemapProblem):
+            problems.append((len(ways), found))
+        elif len(ways) == len(undos):
             return None
-        found = _led_back(paths, undos[done])
-        if isinstance(found, RemapProblem):
-            problems.append((done, found))
         else:
-            waiting += [(done + 1, before) for before in reversed(found)]
-    if waiting:
+            ways.append(_led_back(found, undos[len(ways)]))
+    if any(next(way, None) is not None for way in reversed(ways)):
         return _gave_up(undos[0].applied)
     return max(problems, key=lambda entry: entry[0])[1]
 
@@ -161,7 +165,11 @@ def _rungs_of(nest: Nest) -> Iterator[Rung]:
         bounds = nest.inductions()[axis]
         is_plain = (constant_of(bounds.lower), constant_of(bounds.step)) == (0, 1)
         counters = (nest.body.arguments[axis],)
-        yield Rung(level, body, counters, is_plain, bounds.upper if is_plain else None)
+        yield (
+            Rung(level, body, counters, trips=bounds.upper)
+            if is_plain
+            else Rung(level, body, counters, bounds)
+        )
 
 
 def _is_counted(level: ExecLevel) -> bool:
@@ -197,20 +205,27 @@ def _nest_of(level: ExecLevel) -> tuple[str, str]:
     return level.nest, "" if level.nest else level.identity
 
 
-def _led_back(
-    paths: tuple[_Path, ...], undo: _Undo
-) -> tuple[tuple[_Path, ...], ...] | RemapProblem:
-    """The nests as they may have been before a remap."""
-    tried = [_undone(paths, place, undo) for place in _places(paths, undo.new)]
-    found = tuple(one for one in tried if not isinstance(one, RemapProblem))
-    if found:
-        return found
+def _led_back(paths: tuple[_Path, ...], undo: _Undo) -> Iterator[tuple[_Path, ...] | RemapProblem]:
+    """The nests as they may have been before a remap; what is wrong, where there are none such."""
+    problem: RemapProblem | None = None
+    is_found = False
+    for place in _places(paths, undo.new):
+        before = _undone(paths, place, undo)
+        if isinstance(before, RemapProblem):
+            problem = problem or before
+        else:
+            is_found = True
+            yield before
+    if not is_found:
+        yield problem or _missing(undo)
+
+
+def _missing(undo: _Undo) -> RemapProblem:
     extents = " x ".join(f"{level.extent} {level.kind}" for level in undo.new)
-    missing = RemapProblem(
+    return RemapProblem(
         f"no nests are {extents}, as the remap ({title_of(undo.applied)}) left them",
         "let a function forget its remaps when its nests change in another way",
     )
-    return next((one for one in tried if isinstance(one, RemapProblem)), missing)
 
 
 def _places(paths: Sequence[_Path], new: tuple[ExecLevel, ...]) -> list[tuple[Rung, ...]]:
@@ -300,8 +315,10 @@ def _undone(
 def _placed(undo: _Undo, body: OldBody) -> _Undo:
     """The old levels where they are in the function."""
     counters = [
-        values
-        for values, level in zip(body.counters, _levels(undo.applied.old), strict=True)
+        (values, domain)
+        for values, domain, level in zip(
+            body.counters, body.domains, _levels(undo.applied.old), strict=True
+        )
         if _is_counted(level)
     ]
     nests: dict[NestBody, NestBody] = {rung.nest: NestBody() for rung in undo.old}
@@ -312,10 +329,11 @@ def _placed(undo: _Undo, body: OldBody) -> _Undo:
             rung.level,
             nests[rung.nest],
             values,
-            trips=body.trips.get(str(rung.level.extent)),
-            guards=body.guards,
+            domain,
+            body.trips.get(str(rung.level.extent)) if domain is None else None,
+            body.guards,
         )
-        for rung, values in zip(undo.old, counters, strict=True)
+        for rung, (values, domain) in zip(undo.old, counters, strict=True)
     ]
     return replace(undo, old=tuple(old))
 

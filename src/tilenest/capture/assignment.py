@@ -1,8 +1,8 @@
 """Binding values to targets: names, items, attributes, and unpacking.
 
 In: a target node and a value. Out: the frame with the target bound. Inside a staged construct,
-whose body stands for many runs or may not run, only names and existing list slots can be
-written: they are what regions carry.
+whose body stands for many runs or may not run, only names, existing list slots and what is made
+there can be written: names and slots are what regions carry.
 """
 
 from __future__ import annotations
@@ -56,16 +56,11 @@ def assign_item(
             "a part of a tile is assigned, which is not supported yet",
             remedy="store to a view, or build the whole tile with tn.where over tn.iota",
         )
-    interpreter.outside.check(base, target.value)
+    interpreter.check_change(base, target.value, keeps_length=True)
     if isinstance(base, list | dict) and isinstance(key, Scalar):
         raise CaptureError(
             f"an item of a {type(base).__name__} is assigned at a run-time index",
             remedy="use a host int as the index, as in a Python loop over range(4)",
-        )
-    if isinstance(base, dict) and interpreter.open_lists:
-        raise CaptureError(
-            "an item of a dict is assigned inside a run-time loop or `if`",
-            remedy="use a variable or a list slot: those are carried out of it",
         )
     base[key] = value  # type: ignore[index]  # any host object
     if isinstance(base, list) and isinstance(key, int):
@@ -80,12 +75,12 @@ def assign_attribute(
 ) -> None:
     """`base.name = value`."""
     refuse_held_memory([value], "an attribute")
-    if isinstance(base, Handle) or interpreter.open_lists:
+    if isinstance(base, Handle):
         raise CaptureError(
             f"the attribute {target.attr!r} is assigned inside a run-time loop or `if`",
             remedy="use a variable or a list slot: those are carried out of it",
         )
-    interpreter.outside.check(base, target.value)
+    interpreter.check_change(base, target.value)
     setattr(base, target.attr, value)
 
 

@@ -129,12 +129,12 @@ class _Branch:
     def _run_arm(self, block: Block, arm: Arm) -> object:
         frame, environment = self._frame, self._environment
         frame.contexts.append("if")
-        self._interpreter.open_lists.append(environment.list_identities)
+        self._interpreter.environments.append(environment)
         try:
             with self._session.builder.at_end(block):
                 result = arm()
         finally:
-            self._interpreter.open_lists.pop()
+            self._interpreter.environments.pop()
             frame.contexts.pop()
         environment.check_lists("a run-time `if`")
         self._arms.append(

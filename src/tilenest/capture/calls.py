@@ -17,10 +17,10 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
 import tilenest.errors
+from tilenest.capture.changes import change_of
 from tilenest.capture.frames import Frame, InterpretedFunction
 from tilenest.capture.guards import is_package_module
 from tilenest.capture.interpreter import Interpreter, Return, unsupported
-from tilenest.capture.outside import changes_container
 from tilenest.capture.source import function_code
 from tilenest.errors import ArgumentTypeError, CaptureError, SourceLocation
 from tilenest.language import Handle as NestBase
@@ -37,7 +37,6 @@ from tilenest.language import (
 _PACKAGE = str(Path(tilenest.errors.__file__).parent)
 _STANDARD_LIBRARY = str(Path(os.__file__).parent)
 _SITE_FOLDERS = {"site-packages", "dist-packages"}
-_LIST_CHANGES = {"append", "extend", "insert", "pop", "remove", "clear"}
 _INTERCEPTED: Mapping[object, object] = {range: range_, min: min_, max: max_, abs: abs_}
 _FORBIDDEN: Mapping[object, str] = {
     eval: "write the expression itself",
@@ -68,7 +67,7 @@ def evaluate_call(interpreter: Interpreter, node: ast.Call, frame: Frame) -> obj
                 raise TypeError(f"the keyword argument {name!r} is given twice")
             keywords[name] = given
     place = interpreter.at(node, frame)
-    _check_change(interpreter, callee, node.func)
+    _check_change(interpreter, callee, arguments, node)
     try:
         return call(interpreter, callee, tuple(arguments), keywords, place)
     except TypeError:
@@ -125,10 +124,12 @@ def call(
         if _is_interpreted(interpreter, function, [*given, *keywords.values()]):
             return call_function(interpreter, function, given, keywords, place)
     elif isinstance(callee, BuiltinFunctionType | type):
-        _check_builtin(interpreter, callee)
+        _check_builtin(callee)
         if callee is getattr or callee is hasattr:
             _note_attribute(interpreter, arguments)
         callee = _INTERCEPTED.get(callee, callee)
+    if _may_keep(interpreter, callee, function):
+        interpreter.look_around()
     result: object = callee(*arguments, **keywords)  # type: ignore[operator]  # Python checks
     return result
 
@@ -262,13 +263,26 @@ def holds_staged(value: object, depth: int = 3) -> bool:
     return any(holds_staged(item, depth - 1) for item in getattr(value, "__dict__", {}).values())
 
 
-def _check_change(interpreter: Interpreter, callee: object, node: ast.expr) -> None:
-    """A method that changes what it belongs to."""
-    if isinstance(callee, BuiltinFunctionType):
-        owner = callee.__self__
-        if changes_container(owner, callee.__name__):
-            named = node.value if isinstance(node, ast.Attribute) else node
-            interpreter.outside.check(owner, named)
+def _check_change(
+    interpreter: Interpreter, callee: object, arguments: list[object], node: ast.Call
+) -> None:
+    """Refuse a call that changes what the kernel may not."""
+    change = change_of(callee, arguments)
+    if change is None:
+        return
+    named: ast.expr = node.func
+    if change.is_argument and node.args and not isinstance(callee, functools.partial):
+        named = node.args[0]
+    elif isinstance(node.func, ast.Attribute) and not change.is_argument:
+        named = node.func.value
+    interpreter.check_change(change.changed, named, keeps_length=change.keeps_length)
+
+
+def _may_keep(interpreter: Interpreter, callee: object, function: FunctionType | None) -> bool:
+    """Whether it is host code of the user's, which may put what it makes somewhere outside."""
+    if function is not None:
+        return _is_users(interpreter, function)
+    return isinstance(callee, type) and callee.__module__ != "builtins"
 
 
 def _note_attribute(interpreter: Interpreter, arguments: tuple[object, ...]) -> None:
@@ -278,25 +292,8 @@ def _note_attribute(interpreter: Interpreter, arguments: tuple[object, ...]) -> 
             interpreter.guards.read_attribute(interpreter.frames[-1].function, module, name)
 
 
-def _check_builtin(interpreter: Interpreter, callee: object) -> None:
+def _check_builtin(callee: object) -> None:
     remedy = _FORBIDDEN.get(callee)
     if remedy is not None:
         name = getattr(callee, "__name__", str(callee))
         raise CaptureError(f"`{name}` is not supported inside a kernel", remedy=remedy)
-    if not interpreter.open_lists:
-        return
-    owner = getattr(callee, "__self__", None)
-    name = getattr(callee, "__name__", "")
-    is_open_list = isinstance(owner, list) and any(
-        id(owner) in identities for identities in interpreter.open_lists
-    )
-    if is_open_list and name in _LIST_CHANGES:
-        raise CaptureError(
-            f"a list changes its length by .{name} inside a run-time loop or `if`",
-            remedy="give the list its full length before, and assign its slots inside",
-        )
-    if isinstance(owner, dict | set) and changes_container(owner, name):
-        raise CaptureError(
-            f"a {type(owner).__name__} is changed by .{name} inside a run-time loop or `if`",
-            remedy="use a variable or a list slot: those are carried out of it",
-        )

@@ -150,6 +150,8 @@ class _Capture:
                 )
         except TileError as error:
             raise error.with_location(start) from error.__cause__
+        finally:
+            interpreter.outside.forget()
         if returned is not None:
             raise CaptureError(
                 f"the kernel {function.__name__!r} returns a value",

@@ -3,8 +3,8 @@
 In: what capture reads outside the kernel: names, attributes of modules, the code of functions; then
 the extents, strides and coincidences of arguments. Out: frozen `Guards` that say whether another
 call may use the same variant; their facts about arrays are the attribute `guards` of the IR's
-function, the types of its arguments and what compiled code checks. Numbers, strings and None are
-compared by value (and type), everything else by identity.
+function, the types of its arguments and what compiled code checks. Numbers, strings, None and
+tuples of those are compared by value (and type), everything else by identity.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class FreeVariable:
             assert isinstance(self.expected, weakref.ref)
             return current is not None and current is self.expected()
         return current is self.expected or (
-            isinstance(self.expected, _BY_VALUE) and is_same_constant(current, self.expected)
+            _is_constant(self.expected) and is_same_constant(current, self.expected)
         )
 
 
@@ -138,12 +138,21 @@ class Guards:
         return all(variable.holds() for variable in self.free_variables)
 
 
+def _is_constant(value: object) -> bool:
+    """Whether it is compared by value."""
+    if type(value) is tuple:
+        return all(map(_is_constant, value))
+    return isinstance(value, _BY_VALUE)
+
+
 def is_same_constant(one: object, other: object) -> bool:
     """Equal values of one type; 1, 1.0 and True differ, a NaN equals a NaN."""
     if one is other:
         return True
     if type(one) is not type(other):
         return False
+    if type(one) is tuple and type(other) is tuple:
+        return len(one) == len(other) and all(map(is_same_constant, one, other))
     if isinstance(one, float | complex | np.inexact):
         return repr(one) == repr(other)
     return bool(one == other)

@@ -19,6 +19,7 @@ import tilenest.errors
 from tilenest.capture.frames import Frame
 from tilenest.capture.guards import GuardRecorder
 from tilenest.capture.outside import Outside
+from tilenest.capture.variables import Environment
 from tilenest.errors import CaptureError, InternalError, SourceLocation, TileError, render
 from tilenest.language import Session
 from tilenest.records import record
@@ -62,8 +63,8 @@ class Interpreter:
         self.guards = GuardRecorder()
         self.outside = Outside(self.guards)
         self.frames: list[Frame] = []
-        self.open_lists: list[set[int]] = []
-        """per open region: the identities of the lists whose slots it carries"""
+        self.environments: list[Environment] = []
+        """per open region: what there was before it"""
         self._expressions = expressions
         self._statements = statements
 
@@ -99,6 +100,18 @@ class Interpreter:
             if located is error:
                 raise
             raise located from error
+
+    def check_change(self, value: object, node: ast.expr, *, keeps_length: bool = False) -> None:
+        """Refuse to change the value of an expression, unless the kernel made it, and here."""
+        self.outside.check(value, node)
+        for environment in self.environments:
+            environment.check_change(value, node, keeps_length)
+
+    def look_around(self) -> None:
+        """Remember what there is, before host code may put there what it makes."""
+        self.outside.collect()
+        for environment in self.environments:
+            environment.collect()
 
     def at(self, node: ast.AST, frame: Frame) -> SourceLocation:
         """Give operations emitted from now on the place of `node`."""

@@ -6,7 +6,7 @@ its body shows; or an error, where a tree is asked of a body without a known mer
 
 from __future__ import annotations
 
-from tilenest.analysis import Reductions, lacking_merges
+from tilenest.analysis import Reductions, lacking_merges, shown_laws
 from tilenest.dialects import Reduce
 from tilenest.errors import ReductionPolicyError
 from tilenest.ir import Function, fresh
@@ -27,7 +27,5 @@ def resolve_reductions(function: Function) -> None:
                 "or give the reduction a fold policy such as tn.reduction.fold_left",
                 location=op.location,
             )
-        if not op.contract.laws and any(answer.law.merge is not None for answer in answers):
-            # The identity follows from the merge and the type, so it is not spelled out.
-            laws = tuple(replace(answer.law, identity=None) for answer in answers)
-            op.attributes["contract"] = replace(op.contract, laws=laws)
+        if not op.contract.laws:
+            op.attributes["contract"] = replace(op.contract, laws=shown_laws(op))

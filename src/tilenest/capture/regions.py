@@ -138,7 +138,7 @@ class _OpenRegion:
         written = frame.written_names()
         frame.accesses.append(self.accesses)
         frame.contexts.append(self.nest.kind)
-        interpreter.open_lists.append(self.environment.list_identities)
+        interpreter.environments.append(self.environment)
         on_stage = session.on_stage
         if is_handle:
             session.nest_stack.append(handle)
@@ -155,7 +155,7 @@ class _OpenRegion:
             if is_handle:
                 session.nest_stack.pop()
             handle.active = False
-            interpreter.open_lists.pop()
+            interpreter.environments.pop()
             frame.contexts.pop()
             frame.accesses.pop()
         self.environment.check_lists(f"a {self.nest.kind} region")

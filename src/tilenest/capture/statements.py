@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from tilenest.capture.assignment import assign_attribute, assign_item, bind_target
 from tilenest.capture.branches import if_statement
-from tilenest.capture.expressions import BINARY, Operator, make_function
+from tilenest.capture.expressions import Operator, make_function
 from tilenest.capture.frames import Frame
 from tilenest.capture.interpreter import (
     Executor,
@@ -23,7 +23,6 @@ from tilenest.capture.interpreter import (
     Signal,
     noted_assertion,
 )
-from tilenest.capture.outside import is_container
 from tilenest.capture.regions import nest_loop, range_loop
 from tilenest.capture.staged import truth
 from tilenest.errors import CaptureError
@@ -33,9 +32,16 @@ _IN_PLACE: Mapping[type[ast.operator], Operator] = {
     ast.Add: operator.iadd,
     ast.Sub: operator.isub,
     ast.Mult: operator.imul,
+    ast.MatMult: operator.imatmul,
+    ast.Div: operator.itruediv,
+    ast.FloorDiv: operator.ifloordiv,
+    ast.Mod: operator.imod,
+    ast.Pow: operator.ipow,
     ast.BitAnd: operator.iand,
     ast.BitOr: operator.ior,
     ast.BitXor: operator.ixor,
+    ast.LShift: operator.ilshift,
+    ast.RShift: operator.irshift,
 }
 
 
@@ -78,11 +84,11 @@ def _augmented(interpreter: Interpreter, node: ast.AugAssign, frame: Frame) -> S
 
 
 def _applied(interpreter: Interpreter, node: ast.AugAssign, before: object, frame: Frame) -> object:
-    apply = _IN_PLACE.get(type(node.op)) or BINARY[type(node.op)]
+    apply = _IN_PLACE[type(node.op)]
     value = interpreter.evaluate(node.value, frame)
     interpreter.at(node, frame)
-    if is_container(before):
-        interpreter.outside.check(before, node.target)
+    if hasattr(type(before), f"__{apply.__name__}__"):
+        interpreter.check_change(before, node.target)
     return apply(before, value)
 
 
@@ -228,7 +234,7 @@ def _delete(interpreter: Interpreter, node: ast.Delete, frame: Frame) -> Signal:
                 "`del` of an item or attribute is not supported inside a kernel",
                 remedy="make a new list or dict without it",
             )
-        if isinstance(frame.load(target.id), Element) or interpreter.open_lists:
+        if isinstance(frame.load(target.id), Element) or interpreter.environments:
             raise CaptureError(
                 "`del` of a tile or scalar, or inside a region, is not supported inside a kernel",
                 remedy="leave it out: what is not used costs nothing",

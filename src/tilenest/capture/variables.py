@@ -7,12 +7,14 @@ A variable that holds a tuple stands for one value per leaf of the tuple.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from tilenest.capture.frames import Frame, Poison
-from tilenest.capture.guards import is_same_constant
+from tilenest.capture.guards import is_package_module, is_same_constant
+from tilenest.capture.reach import Reach, scopes_of
 from tilenest.errors import CaptureError, shown
 from tilenest.language import Element
 from tilenest.layouts import namesakes_hint
@@ -59,16 +61,45 @@ UNDEFINED = Poison(CaptureError, "a variable is undefined", "assign it first")
 class Environment:
     """The variables that a construct in `frame` may change, and what they hold now."""
 
-    __slots__ = ("_lists", "_names", "frame")
+    __slots__ = ("_before", "_list_identities", "_lists", "_names", "_reach", "frame")
 
     def __init__(self, frame: Frame, frames: Sequence[Frame]) -> None:
         self.frame = frame.function_frame
         self._names = dict(self.frame.locals)
         self._lists = [(items, list(items), label) for items, label in _reachable_lists(frames)]
+        self._list_identities = {id(items) for items, _, _ in self._lists}
+        self._before = [
+            value for scope in scopes_of([*frames, frame]) for value in scope.locals.values()
+        ]
+        self._reach = Reach()
+        for items, values, _ in self._lists:
+            self._reach.hold(items)
+            self._before += values
 
-    @property
-    def list_identities(self) -> set[int]:
-        return {id(items) for items, _, _ in self._lists}
+    def check_change(self, value: object, node: ast.expr, keeps_length: bool) -> None:
+        """Refuse to change what was there before the construct, which may run never or often. Slots
+        of lists are variables."""
+        is_carried = id(value) in self._list_identities
+        if (is_carried and keeps_length) or not self._was_there(value):
+            return
+        what = f"{ast.unparse(node)!r}, a {type(value).__name__}"
+        raise CaptureError(
+            f"{what} from before it, is changed inside a run-time loop or `if`",
+            remedy="give the list its full length before, and assign its slots inside"
+            if is_carried
+            else "use a variable or a slot of a list that has a name: those are carried out of it",
+        )
+
+    def collect(self) -> None:
+        """Look at what was there, once."""
+        while self._before:
+            self._reach.add(self._before.pop())
+
+    def _was_there(self, value: object) -> bool:
+        if is_package_module(type(value).__module__):
+            return False
+        self.collect()
+        return self._reach.has(value)
 
     def entries(self) -> Iterator[tuple[Variable, object]]:
         """Each variable with the value it had; one that was not defined has no entry."""
@@ -107,12 +138,9 @@ class Environment:
 def _reachable_lists(frames: Sequence[Frame]) -> list[tuple[list[object], str]]:
     """Lists that interpreted code can reach through its names, each once."""
     found: dict[int, tuple[list[object], str]] = {}
-    for frame in frames:
-        scope: Frame | None = frame
-        while scope is not None:
-            for name, value in scope.locals.items():
-                _collect_lists(value, name, found)
-            scope = scope.parent
+    for scope in scopes_of(frames):
+        for name, value in scope.locals.items():
+            _collect_lists(value, name, found)
     return list(found.values())
 
 

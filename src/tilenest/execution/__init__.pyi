@@ -8,6 +8,7 @@ from tilenest.execution.distribution import (
 )
 from tilenest.execution.legality import Reanchor, RemapProof, check, holds_at, judge
 from tilenest.execution.levels import (
+    MOST_INSTANCES,
     Definition,
     ExecLevel,
     ExecStructure,
@@ -44,6 +45,7 @@ from tilenest.execution.remap import ExecRemap, compose, identity
 from tilenest.execution.scopes import TargetScope, TargetScopes
 
 __all__ = [
+    "MOST_INSTANCES",
     "AccessRight",
     "Allocation",
     "Binding",

@@ -288,9 +288,15 @@ def _gets_further(proof: RemapProof, other: RemapProof) -> bool:
     return other.failure.law == "prefix" != proof.failure.law
 
 
+def _undecided(remap: ExecRemap) -> str:
+    """What may help where nobody knows: fewer steps at a time ask for less."""
+    parts = "; or apply the first steps by themselves, as parts of a remap may be proven"
+    return _UNDECIDED + (parts if len(remap.provenance) > 1 else "")
+
+
 def _refusal(remap: ExecRemap, proof: RemapProof, fact: Fact) -> RemapError:
     who = "the levels" if proof.observer is None else str(proof.observer)
     return RemapError(
         f"the remap ({remap}) breaks the law {fact.law!r} of {who}: {fact.answer}",
-        remedy=_REMEDIES[fact.law] if fact.answer.is_disproven else _UNDECIDED,
+        remedy=_REMEDIES[fact.law] if fact.answer.is_disproven else _undecided(remap),
     )

@@ -39,6 +39,9 @@ OBSERVERS = ("anchor", "frontier", "owner", "convergence")
 UNORDERED = "unordered_tree"
 _MOST = (1 << 63) - 1
 """the largest index"""
+MOST_INSTANCES = 1 << 62
+"""Of a level: more than any run gets through, and so few that sums and blocks of them fit an index.
+Of a product that is more, as many are run as fit."""
 _set = object.__setattr__
 
 

@@ -53,7 +53,7 @@ from tilenest.ir.interfaces import (
 from tilenest.ir.lists import LinkedList
 from tilenest.ir.locations import fuse_locations
 from tilenest.ir.module import Module
-from tilenest.ir.printer import print_module
+from tilenest.ir.printer import names_in_text, print_module
 from tilenest.ir.registry import Registry
 from tilenest.ir.rewriter import Rewriter
 from tilenest.ir.rules import Diagnostic, Fault, Rule, Subject, parameter_of
@@ -220,6 +220,7 @@ __all__ = [
     "int32",
     "int64",
     "module_of",
+    "names_in_text",
     "next_blocks",
     "open_attribute",
     "operand",

@@ -9,7 +9,7 @@ the text depends on identity or time, so without locations it serves as a key.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilenest.errors import SourceLocation
@@ -35,6 +35,12 @@ def print_module_lines(module: ModuleContents) -> tuple[list[str], Mapping[Opera
     printer = _Printer(False)
     printer.module(module)
     return printer.text().splitlines(), printer.line_of
+
+
+def names_in_text(function: Function) -> Mapping[Value, str]:
+    """What the text of a module calls the values of a function, without the `%`."""
+    names = Names()
+    return {value: names.value(value)[1:] for value in _values_of(function.region)}
 
 
 class _Printer:
@@ -197,6 +203,16 @@ def _call(
     inner = margin + _INDENT * 2
     body = [inner + item + "," for item in listed[:-1]]
     return [f"{margin}{head}(", *body, inner + listed[-1], f"{margin}){tail}"]
+
+
+def _values_of(region: Region) -> Iterator[Value]:
+    """The values of a region in the order of the text."""
+    for block in _in_order(region):
+        yield from block.arguments
+        for op in block.operations:
+            yield from op.results
+            for inner in op.regions:
+                yield from _values_of(inner)
 
 
 def _function_name(name: str) -> str:

@@ -87,8 +87,10 @@ class Kernel:
     def rearranged(self, rearrange: Rearrange) -> Kernel:
         """This kernel with each of its programs rearranged in place before it is compiled.
 
-        `rearrange` takes a module, as `tn.remap` does, once a specialisation; what it raises ends
-        the call. A kernel that another one calls is its function, however it was rearranged.
+        `rearrange` takes a module, as `tn.remap` does, once a specialisation, so that it does not
+        see what changes outside later; what it raises ends the call. A remap that is not applied
+        and another module are refused as its result, since they would change nothing. A kernel that
+        another one calls is its function, however it was rearranged.
         """
         if not callable(rearrange):
             raise ArgumentTypeError(

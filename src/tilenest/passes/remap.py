@@ -8,7 +8,7 @@ the remap with whom it was proven for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping, Sequence
 
 from tilenest.analysis import (
     ExecChain,
@@ -47,7 +47,7 @@ from tilenest.execution import (
     split,
     unite,
 )
-from tilenest.ir import Function, Module, Operation, Rewriter
+from tilenest.ir import Function, Module, Rewriter, Value, names_in_text
 from tilenest.layouts import check_kind, tuple_of
 from tilenest.passes.remap_nests import ChainBuilder, stretches_of
 from tilenest.passes.remap_places import Replacing
@@ -215,7 +215,9 @@ class Remapping:
         replacing = Replacing(self.chain, self.remap, proofs, depths)
         placements = [(one.operation, replacing.placement(one)) for one in placed_in(self.chain)]
         function = self.chain.nests[0].parent_function
-        if function is None or chain_along(self.chain.nests) != self.chain:
+        found = chain_along(self.chain.nests)
+        names = [level.identity for level in self.chain.structure.levels]
+        if function is None or found is None or _called(found, names) != self.chain:
             raise RemapError(
                 "the nests have changed since the levels were read",
                 remedy="read the levels anew after every remap",
@@ -256,9 +258,9 @@ class Remapping:
 
 
 def remap(module: Module, nest: str | None = None, *, function: str | None = None) -> Remapping:
-    """The levels around and of a nest, to be rearranged. The nest is named by one of its levels;
-    without a name, there has to be one run of nests only. Raises a `RemapError` where the names are
-    not those of one run, or a body goes from block to block."""
+    """The levels around and of a nest, to be rearranged. The nest is named by one of its levels, as
+    the text of the module calls it; without a name, there has to be one run of nests only. Raises a
+    `RemapError` where the names are not those of one run, or a body goes from block to block."""
     for name, what in ((nest, "the level of a nest"), (function, "the name of a function")):
         if name is not None:
             check_kind(name, str, what)
@@ -299,25 +301,39 @@ def _chosen(module: Module, name: str | None) -> Function:
 
 
 def _chain(function: Function, level: str | None) -> ExecChain:
+    texts = names_in_text(function)
+    nests = [op for op in function.walk() if isinstance(op, Nest)]
+    named = {texts[index]: nest for nest in nests for index in _indices(nest)}
     if level is None:
         chains = list(chains_of(function.walk()))
+    elif level in named:
+        chains = [_called_in_text(chain_to(named[level]), level, texts)]
     else:
-        chains = [chain_to(nest) for nest in _nests_with(function.walk(), level)]
+        given = [nest for nest in nests if level in (index.name for index in _indices(nest))]
+        chains = [chain_to(nest) for nest in given]
     if len(chains) == 1:
         return chains[0]
-    names = [name for op in function.walk() if isinstance(op, Nest) for name in _level_names(op)]
-    telling = [name for name in names if names.count(name) == 1]
     wanted = "a nest" if level is None else f"a level {shown(level)}"
     raise RemapError(
         f"@{function.name} has {len(chains) or 'no'} runs of nests with {wanted}",
         remedy=f"name a level of the innermost nest that is to be rearranged: "
-        f"{', '.join(telling) or 'there is none'}",
+        f"{', '.join(named) or 'there is none'}",
     )
 
 
-def _nests_with(operations: Iterator[Operation], level: str) -> list[Nest]:
-    return [op for op in operations if isinstance(op, Nest) and level in _level_names(op)]
+def _indices(nest: Nest) -> Sequence[Value]:
+    return nest.body.arguments[: nest.rank]
 
 
-def _level_names(nest: Nest) -> list[str]:
-    return [a.name for a in nest.body.arguments[: nest.rank] if a.name is not None]
+def _called_in_text(chain: ExecChain, level: str, texts: Mapping[Value, str]) -> ExecChain:
+    """A run with all levels as the text calls them, where it calls one of them otherwise."""
+    names = [texts[index] for nest in chain.nests for index in _indices(nest)]
+    identity = chain.structure.levels[names.index(level)].identity
+    return chain if identity == level else _called(chain, names)
+
+
+def _called(chain: ExecChain, names: Sequence[str]) -> ExecChain:
+    """A run with these names of its levels."""
+    levels = zip(chain.structure.levels, names, strict=False)
+    renamed = tuple(replace(level, identity=name) for level, name in levels)
+    return replace(chain, structure=replace(chain.structure, levels=renamed))

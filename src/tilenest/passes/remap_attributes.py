@@ -5,20 +5,23 @@ the nest of these levels, or a refusal. A new nest is called what the old nests 
 went into it, and these have to agree: the window of one pipeline is not that of another. What is
 said is of a step, which is all that one instance does. A law of reduction steps holds for several
 of them together as well, but not for a part of one: the old step has to stand, whole, inside of the
-new nest. All attributes count that a class of nests declares.
+new nest. Laws that nobody vouches for are what a body shows: they are read off the new body. All
+attributes count that a class of nests declares.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from math import isqrt
 from typing import Any
 
-from tilenest.analysis import ExecChain
+from tilenest.analysis import ExecChain, Reductions, lacking_merges, shown_laws
 from tilenest.dialects import Nest, Parallel, Pipeline, Reduce, ReductionContract, Serial
 from tilenest.errors import RemapError
 from tilenest.execution import ExecLevel, ExecRemap, Observer, PrefixCut, holds_at
-from tilenest.ir import Variable
-from tilenest.records import fields_of, is_record, record
+from tilenest.ir import Rewriter, Variable, fresh
+from tilenest.records import fields_of, is_record, record, replace
 
 _CLASSES: Mapping[str, type[Nest]] = {
     "parallel": Parallel,
@@ -26,6 +29,8 @@ _CLASSES: Mapping[str, type[Nest]] = {
     "pipeline": Pipeline,
     "reduce": Reduce,
 }
+_MOST_DIVISORS = 8
+"""to be told of one number"""
 
 
 def class_of(level: ExecLevel) -> type[Nest]:
@@ -53,13 +58,20 @@ class Sources:
             if self._level(place).family == levels[0].family and self._went_into(place, start, stop)
         ]
         for name, plain in found.items():
-            said = [self.chain.nests[place].attributes[name] for place in places]
+            said = [self._said(name, place) for place in places]
             if said:
                 self._check_alike(name, places)
                 found[name] = said[0]
             if said and not (_is_same(said[0], plain) or isinstance(said[0], Variable)):
                 self._check_step(name, places[-1], stop)
         return found
+
+    def _said(self, name: str, place: int) -> Any:
+        """An attribute of an old nest, without laws that its body showed."""
+        value = self.chain.nests[place].attributes[name]
+        if isinstance(value, ReductionContract) and value.provenance != "trusted":
+            return replace(value, laws=(), provenance="derived")
+        return value
 
     def _places(self) -> range:
         return range(self.first, self.last + 1)
@@ -76,28 +88,28 @@ class Sources:
 
     def _check_alike(self, name: str, places: Sequence[int]) -> None:
         """Refuse to make one nest of several of which different things are said."""
-        nests = [self.chain.nests[place] for place in places]
-        first = nests[0].attributes[name]
-        other = next((nest for nest in nests if not _is_same(nest.attributes[name], first)), None)
-        if other is None:
-            return
-        parts = ", ".join(_differences(name, first, other.attributes[name]))
-        raise RemapError(
-            f"the remap ({self.remap}) makes one nest of {self._title(nests[0])} and "
-            f"{self._title(other)}, which differ in {parts}",
-            remedy="leave these nests apart, or say the same of both",
-            location=other.location,
-        )
+        first = self._said(name, places[0])
+        for place in places[1:]:
+            other, nest = self._said(name, place), self.chain.nests[place]
+            if _is_same(other, first):
+                continue
+            parts = ", ".join(_differences(name, first, other))
+            raise RemapError(
+                f"the remap ({self.remap}) makes one nest of "
+                f"{self._title(self.chain.nests[places[0]])} and {self._title(nest)}, which differ "
+                f"in {parts}",
+                remedy="leave these nests apart, or say the same of both",
+                location=nest.location,
+            )
 
     def _check_step(self, name: str, place: int, depth: int) -> None:
         """Refuse to say of a nest, the inside of which is at a depth, what is said of steps that
         are not in it."""
-        nests, value = self.chain.nests, self.chain.nests[place].attributes[name]
+        nests, value = self.chain.nests, self._said(name, place)
         alike = (
             other
             for other in reversed(self._places())
-            if type(nests[other]) is type(nests[place])
-            and _is_same(nests[other].attributes[name], value)
+            if type(nests[other]) is type(nests[place]) and _is_same(self._said(name, other), value)
         )
         if any(self._is_inside(other, depth) for other in alike):
             return
@@ -122,6 +134,40 @@ class Sources:
     def _title(self, nest: Nest) -> str:
         indices = nest.body.arguments[: nest.rank]
         return f"{nest.NAME} of {', '.join(index.name or 'an index' for index in indices)}"
+
+
+def show_laws(nest: Nest, remap: ExecRemap, rewriter: Rewriter) -> None:
+    """Write the laws that the body of a new nest shows, where nobody vouches for others; refuse a
+    tree of a body that shows none."""
+    if not isinstance(nest, Reduce) or nest.contract.provenance == "trusted":
+        return
+    laws = shown_laws(nest)
+    rewriter.set_attribute(nest, "contract", replace(nest.contract, laws=laws))
+    answers = fresh(Reductions, nest)
+    if not lacking_merges(nest, answers):
+        return
+    remedy = "give the reduction a fold policy such as tn.reduction.fold_left"
+    if remap.active.constraints:
+        extents = (level.extent for level in remap.old.levels if level.policy == nest.policy)
+        divisors = "; ".join(
+            f"{', '.join(map(str, _divisors(extent)))} divide {extent}"
+            for extent in dict.fromkeys(extents)
+            if isinstance(extent, int)
+        )
+        factors = f"use factors without a tail{divisors and ' (' + divisors + ')'}"
+        remedy = f"{factors}, or {remedy}"
+    raise RemapError(
+        f"the remap ({remap}) leaves a reduction by {nest.policy}, which regroups contributions, "
+        "with a body that shows no merge",
+        remedy=remedy,
+        location=nest.location,
+    )
+
+
+def _divisors(number: int) -> list[int]:
+    """The smallest numbers above 1 that divide one, and the number itself."""
+    found = (factor for factor in range(2, isqrt(max(number, 0)) + 1) if number % factor == 0)
+    return [*islice(found, _MOST_DIVISORS), number]
 
 
 def _plain(level: ExecLevel) -> dict[str, Any]:

@@ -232,7 +232,9 @@ class Dispatcher:
 
     def _capture(self, specs: tuple[Specification, ...]) -> Variant:
         variant = Variant(self.source.capture(specs))
-        self.variants = (*self.variants, variant)
+        # What has died never comes back.
+        alive = [one for one in self.variants if one.watch.can_hold()]
+        self.variants = (*alive, variant)
         return variant
 
     def _run_explained(self, arguments: tuple[Any, ...]) -> None:

@@ -35,9 +35,18 @@ class Watch:
             for check in self._checks:
                 if not check():
                     return self._holds_by_value()
-        except (AttributeError, NameError, ValueError):
+        except Exception:  # noqa: BLE001 - a module's own code may raise any
+            # A kernel that still reads it raises it again, at its line, when it is captured.
             return False
         return True
+
+    def can_hold(self) -> bool:
+        """Whether everything that it compares with is alive."""
+        return all(
+            isinstance(variable.expected, weakref.ref) and variable.expected() is not None
+            for variable in self._variables
+            if variable.is_weak
+        )
 
     def _holds_by_value(self) -> bool:
         if not all(variable.holds() for variable in self._variables):
@@ -95,7 +104,11 @@ def _condition(variable: FreeVariable, hold: Callable[[object], str]) -> str:
         if not isinstance(target, _KEPT):
             return f"{now} is {hold(expected)}() is not None"
         return f"{now} is {hold(target)}"
-    return f"{now} is {hold(variable.current() if variable.holds() else expected)}"
+    current = variable.current()
+    if variable.current() is not current:
+        # A module makes it anew at every look.
+        return f"{hold(variable.holds)}()"
+    return f"{now} is {hold(current if variable.holds() else expected)}"
 
 
 def _read(variable: FreeVariable, hold: Callable[[object], str]) -> str:

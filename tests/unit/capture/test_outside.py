@@ -5,15 +5,26 @@
 
 from __future__ import annotations
 
+import array
+import bisect
 import functools
-from collections import OrderedDict, defaultdict, deque
+import gc
+import heapq
+import itertools
+import operator
+import random
+import weakref
+from collections import Counter as Counts
+from collections import OrderedDict, UserDict, UserList, defaultdict, deque
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tilenest as tn
 from tests.unit.capture.kernels import captured, numbers, poisoned, run
+from tilenest.capture import reach
 from tilenest.errors import CaptureError
 
 
@@ -88,6 +99,14 @@ MODULE.items = [1]
 CLOSED = over([1])
 PARTIAL = functools.partial(appended, items=[1])
 ADD = ITEMS.append
+VIEW = np.ones(4)[1:]
+PAIR = (1, 2)
+OBJECTS = np.array([[1], None], dtype=object)
+ITERATOR = itertools.count()
+NUMBERS = array.array("i", [1])
+COUNTED = Counts(a=1)
+WRAPPED = UserList([1])
+WRAPPED_DICT: UserDict[str, int] = UserDict(a=1)
 of_its_own.seen = [1]  # type: ignore[attr-defined]  # a function may have any
 
 
@@ -135,6 +154,16 @@ def through_a_view(_x: Any) -> None:
     view[0] = 2.0
 
 
+def divided_in_place(_x: Any) -> None:
+    array = ARRAY
+    array /= 2.0
+
+
+def in_place_of_a_counter(_x: Any) -> None:
+    counted = COUNTED
+    counted += COUNTED
+
+
 def looped_over(x: Any) -> None:
     for items in (ITEMS, [2]):
         items.append(x)
@@ -177,6 +206,37 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a bound argument": (lambda x: PARTIAL(x), "items.append(x)"),
     "an object": (lambda x: COUNTER.counted(x), "self.count += 1"),
     "a slot of an object": (lambda x: COUNTER.noted(x), "self.seen.append(1)"),
+    "a method of the class": (lambda x: list.append(ITEMS, x), "list.append(ITEMS, x)"),
+    "a special method": (lambda x: ITEMS.__setitem__(0, x), "__setitem__"),
+    "a special method of the class": (lambda x: list.__setitem__(ITEMS, 0, x), "__setitem__"),
+    "a special method, in place": (lambda x: ITEMS.__iadd__([x]), "__iadd__"),
+    "object's method": (lambda x: object.__setattr__(DEEP, "part", x), "__setattr__"),
+    "an operator's function": (lambda x: operator.setitem(ITEMS, 0, x), "setitem"),
+    "an operator's function, in place": (
+        lambda x: operator.iconcat(ITEMS, [x]),  # type: ignore[no-untyped-call]  # has no types
+        "iconcat",
+    ),
+    "setattr": (lambda x: setattr(DEEP, "part", x), "setattr"),
+    "delattr": (lambda _x: delattr(DEEP, "part"), "delattr"),
+    "a bound method": (lambda x: functools.partial(ITEMS.append, x)(), "functools.partial"),
+    "a bound method of the class": (
+        lambda x: functools.partial(list.append, ITEMS)(x),
+        "functools.partial",
+    ),
+    "a heap": (lambda x: heapq.heappush(ITEMS, x), "heappush"),
+    "a sorted list": (lambda _x: bisect.insort(ITEMS, 1), "insort"),
+    "shuffled": (lambda _x: random.shuffle(ITEMS), "shuffle"),
+    "copied to": (lambda _x: np.copyto(ARRAY, 3.0), "copyto"),
+    "an iterator": (lambda _x: next(ITERATOR), "next(ITERATOR)"),
+    "numbers": (lambda _x: NUMBERS.append(2), "append(2)"),
+    "a counter": (lambda _x: COUNTED.subtract("a"), "subtract"),
+    "a counter, in place": (in_place_of_a_counter, "counted += COUNTED"),
+    "a list of another class": (lambda _x: WRAPPED.append(2), "append(2)"),
+    "a dict that is wrapped": (lambda _x: WRAPPED_DICT.pop("a"), "pop"),
+    "a view": (lambda _x: VIEW.fill(2.0), "fill(2.0)"),
+    "the array of a view": (lambda _x: np.asarray(VIEW.base).fill(2.0), "fill(2.0)"),
+    "a list in an array": (lambda _x: OBJECTS[0].append(2), "append(2)"),
+    "in place by another operator": (divided_in_place, "array /= 2.0"),
 }
 
 
@@ -194,6 +254,7 @@ def state() -> str:
         SUBCLASS,
         ARRAY,
     ]
+    parts += [VIEW, OBJECTS, ITERATOR, NUMBERS, COUNTED, WRAPPED, WRAPPED_DICT]
     parts += [MODULE.items, COUNTER.count, COUNTER.seen, Counter.names, PARTIAL.keywords]
     parts += [with_default.__defaults__, with_keyword.__kwdefaults__, vars(of_its_own)]
     parts += [cell.cell_contents for cell in CLOSED.__closure__]
@@ -251,13 +312,16 @@ def test_what_the_kernel_makes_is_its_own() -> None:
         array = np.array(ARRAY)
         array[0] = 0.0
         array[1:][0] = 3.0
-        array.fill(2.0)
+        array.fill(4.0)
+        same = array
+        pairs = operator.iadd(PAIR, PAIR)  # type: ignore[no-untyped-call]  # has no types
+        same /= 2.0
 
         def remembered(value: Any, known: list[Any] = []) -> Any:  # noqa: B006 - made by the kernel
             known.append(value)
             return known[-1]
 
-        factor = sum(items) + table["number"] + len(counter.seen) + array[0]
+        factor = len(pairs) - 4 + sum(items) + table["number"] + len(counter.seen) + array[0]
         Y(0, 4).store(remembered(y) + summed(x) + x * float(factor))
 
     x, y = numbers(4), poisoned(4)
@@ -301,3 +365,87 @@ def test_a_list_inside_that_holds_one_from_outside() -> None:
     x, y = numbers(4), poisoned(4)
     run(kernel, x, y)
     np.testing.assert_array_equal(y, x)
+
+
+class Node:
+    """An object that its class remembers."""
+
+    made: list[Any] = []  # noqa: RUF012 - what host code changes
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.parts: list[Any] = []
+        Node.made.append(self)
+
+
+def test_what_a_class_remembers_of_the_kernel_s_own() -> None:
+    def kernel(X: Any, Y: Any, n: Any) -> None:
+        node = Node(X[0, 4])
+        node.parts.append(node.value)
+        for _ in tn.serial(n):
+            inner = Node(node.parts[0])
+            inner.parts.append(1)
+            inner.value = 2
+        Y(0, 4).store(node.parts[0] * float(len(node.parts)))
+
+    x, y = numbers(4), poisoned(4)
+    run(kernel, x, y, 2)
+    np.testing.assert_array_equal(y, x)
+
+
+class Rows:
+    """An object that holds much, and its own list behind that."""
+
+    def __init__(self) -> None:
+        self.rows = [(row, [row]) for row in range(60_000)]
+        self.near = [1]
+
+
+ROWS = Rows()
+
+
+def test_of_much_what_lies_near_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = 0
+
+    def counted(item: object) -> Any:
+        nonlocal looked_at
+        looked_at += 1
+        return held_by(item)
+
+    held_by = reach._held_by
+    monkeypatch.setattr(reach, "_held_by", counted)
+
+    def refused(X: Any) -> None:
+        ROWS.near.append(X[0, 4])
+
+    def runs(X: Any, Y: Any) -> None:
+        items = [X[0, 4]]
+        items.append(float(ROWS.near[0]))
+        Y(0, 4).store(items[0] * items[1])
+
+    with pytest.raises(CaptureError, match=r"'ROWS\.near', a list from outside"):
+        captured(refused, numbers(4))
+    x, y = numbers(4), poisoned(4)
+    looked_at = 0
+    run(runs, x, y)
+    np.testing.assert_array_equal(y, x)
+    assert looked_at < 55_000
+
+
+def test_a_capture_holds_nothing_of_it_any_more() -> None:
+    held = SimpleNamespace(follower=Node(1))
+    Node.made.clear()
+    follower = weakref.ref(held.follower)
+
+    def kernel(X: Any, Y: Any) -> None:
+        items = [X[0, 4]]
+        items.append(float(held.follower.value))
+        Y(0, 4).store(items[0] * items[1])
+
+    gc.disable()
+    try:
+        run(kernel, numbers(4), poisoned(4))
+        del held.follower
+        assert follower() is None
+    finally:
+        gc.enable()

@@ -220,3 +220,63 @@ def test_what_a_module_makes_at_every_look_is_not_waited_for() -> None:
     for _ in range(3):
         assert result_of(kernel) == LATE
     assert len(kernel.variants) == 1
+
+
+PAIR = (2.0, 3.0)
+CHOSEN: Any = None
+
+
+class Factor:
+    """An object that holds a number."""
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+
+def test_tuples_that_are_equal_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 1).store(X[0, 1] * PAIR[0])
+
+    for factor in (2.0, 2.0, 3.0, 3.0, 2.0):
+        monkeypatch.setitem(globals(), "PAIR", (factor, 3.0))
+        assert result_of(kernel) == factor
+    assert len(kernel.variants) == 2
+
+
+def test_variants_for_what_has_died_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 1).store(X[0, 1] * CHOSEN.factor)
+
+    monkeypatch.setitem(globals(), "CHOSEN", None)
+    for factor in (2.0, 3.0, 4.0, 5.0):
+        globals()["CHOSEN"] = Factor(factor)
+        assert result_of(kernel) == factor
+    assert len(kernel.variants) == 1
+
+
+@pytest.mark.parametrize("error", [RuntimeError, ValueError, NameError, KeyError])
+def test_what_a_module_raises_is_raised(error: type[Exception]) -> None:
+    module: Any = ModuleType("module")
+    switch: Any = ModuleType("switch")
+
+    def raises(name: str) -> Any:
+        raise error(name)
+
+    module.__getattr__ = raises
+    module.factor = 2.0
+    switch.is_on = True
+
+    @tn.kernel
+    def kernel(X: Any, Y: Any) -> None:
+        Y(0, 1).store(X[0, 1] * (module.factor if switch.is_on else 3.0))
+
+    assert result_of(kernel) == 2.0
+    del module.factor
+    with pytest.raises(error, match="factor") as caught:
+        result_of(kernel)
+    assert "while capturing a kernel at" in caught.value.__notes__[0]
+    # Python does not look there now.
+    switch.is_on = False
+    assert result_of(kernel) == 3.0

@@ -76,6 +76,40 @@ def test_rearrangements_follow_each_other() -> None:
     np.testing.assert_array_equal(result, expected(source))
 
 
+@pytest.mark.parametrize(
+    ("function", "message", "remedy"),
+    [
+        (lambda module: tn.remap(module).split("block_0", 2), "a remap that is not", ".apply()"),
+        (lambda module: tn.parse(str(module)), "another module", "in place"),
+    ],
+)
+@pytest.mark.parametrize("target", ["cpu", "interpret"])
+def test_results_that_would_be_lost_are_refused(
+    function: Any, message: str, remedy: str, target: str
+) -> None:
+    result = poisoned((4, 4), np.int32)
+    with pytest.raises(tn.ArgumentTypeError, match=f"rearranges placed returns {message}") as lost:
+        placed.rearranged(function)(np.ones((4, 4), np.int32), result.array, target=target)
+    assert remedy in str(lost.value.remedy)
+    assert lost.value.location is not None and lost.value.location.file.endswith(__file__)
+    assert result.is_unchanged
+
+
+def test_results_that_say_nothing_pass() -> None:
+    def same(module: Module) -> Module:
+        tiled(module)
+        return module
+
+    def silent(module: Module) -> None:
+        tiled(module)
+
+    source = np.arange(12, dtype=np.int32).reshape(3, 4)
+    for function in (tiled, same, silent, lambda module: str(tiled(module))):
+        result = np.zeros_like(source)
+        placed.rearranged(function)(source, result)
+        np.testing.assert_array_equal(result, expected(source))
+
+
 def test_what_a_rearrangement_refuses_ends_the_call() -> None:
     kernel = placed.rearranged(lambda module: tn.remap(module, "row").split("row", 2).apply())
     result = poisoned((4, 4), np.int32)

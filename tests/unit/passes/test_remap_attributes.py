@@ -201,7 +201,7 @@ DIFFERENT: dict[tuple[type[Nest], str], tuple[object, object]] = {
     (Serial, "schedule"): (None, SCHEDULE),
     (Reduce, "contract"): (
         ReductionContract("fold_left"),
-        ReductionContract("fold_left", (StateLaw("add"),)),
+        ReductionContract("fold_left", (StateLaw("@join", 0),), provenance="trusted"),
     ),
     (Reduce, "ordering"): (None, OrderingContract(INDEX, order="source")),
     (Pipeline, "window"): (2, 4),
@@ -307,7 +307,8 @@ def test_zeros_of_both_signs_are_different_laws() -> None:
     module = program(reduce("fold_left"), reduce("fold_left"))
     for nest, zero in zip(nests(module), (0.0, -0.0), strict=True):
         law = StateLaw("@join", zero)
-        Rewriter().set_attribute(nest, "contract", ReductionContract("fold_left", (law,)))
+        contract = ReductionContract("fold_left", (law,), provenance="trusted")
+        Rewriter().set_attribute(nest, "contract", contract)
     refused(module, lambda plan: plan.fuse("i", "j"), "`contract.laws`")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tilenest as tn
+from tests.unit.passes.remapped import CASES, captured
 from tilenest.dialects import Apply, Constant, Extent, Parallel
 from tilenest.ir import OpResult, Value
 
@@ -94,3 +95,24 @@ def test_blocks_of_a_fused_level_fit_an_index() -> None:
     for extents in product(EXTENTS, repeat=2):
         wanted, found = -(-extents[0] * extents[1] // 7), value_of(nest.upper[0], extents)
         assert found == wanted or (wanted > MOST // 7 and MOST // 14 < found <= MOST // 7 + 1)
+
+
+@tn.kernel
+def square(A, C):
+    for a in tn.parallel(A.extent(0)):
+        for b in a.parallel(A.extent(1)):
+            C.at(a.index(), b.index()).store(A.at(a.index(), b.index()).load() * 2.0)
+
+
+def test_what_nobody_knows_may_be_proven_in_two_remaps() -> None:
+    module = square.capture(*[tn.spec((None, None), tn.float32)] * 2)
+    tiles = tn.remap(module).split("a", 4).split("b", 4).permute("a.0", "b.0", "a.1", "b.1")
+    with pytest.raises(tn.RemapError, match="'all' of the levels: unknown") as refused:
+        tiles.fuse("a.0", "b.0").fuse("a.1", "b.1").apply()
+    assert "apply the first steps by themselves" in str(refused.value.remedy)
+    tiles.fuse("a.1", "b.1").apply()
+    tn.remap(module).fuse("a_outer", "b_outer").apply()
+    ordered = tn.remap(captured(CASES["ordered"]), "column").split("column", 2)
+    with pytest.raises(tn.RemapError, match="disproven") as refused:
+        ordered.permute("column.0", "column.1", "step").apply()
+    assert "by themselves" not in str(refused.value.remedy)

@@ -87,8 +87,9 @@ def test_a_reduce_level_of_one_instance_has_a_policy(policy: str) -> None:
             np.testing.assert_array_equal(results(case, module), expected)
     else:
         # A tree needs a merge, and this body has none.
-        with pytest.raises(RemapError, match="leaves a program that is refused"):
+        with pytest.raises(RemapError, match=f"{policy}, which regroups .* shows no merge") as e:
             plan.apply()
+        assert e.value.remedy == "give the reduction a fold policy such as tn.reduction.fold_left"
 
 
 @pytest.mark.parametrize("policy", ["", "fold", "left"])

@@ -4,7 +4,7 @@ import builtins
 import gc
 import weakref
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -20,6 +20,13 @@ class Settings:
     """An object that is compared by identity."""
 
 
+class Pair(NamedTuple):
+    """A tuple of another class, which may be equal in a way of its own."""
+
+    one: int
+    two: int
+
+
 def recorded(function: FunctionType, *names: str) -> tuple[FreeVariable, ...]:
     """What capture records: constants as they are, objects by a weak reference."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
@@ -27,7 +34,7 @@ def recorded(function: FunctionType, *names: str) -> tuple[FreeVariable, ...]:
     for name in names:
         place = cells.get(name, function.__globals__)
         value = cells[name].cell_contents if name in cells else function.__globals__[name]
-        is_weak = not isinstance(value, int | float | complex | str | np.generic | None)
+        is_weak = not isinstance(value, int | float | complex | str | tuple | np.generic | None)
         expected = weakref.ref(value) if is_weak else value
         found.append(FreeVariable(name, place, expected, is_weak))
     return tuple(found)
@@ -53,6 +60,19 @@ def function_over(**namespace: Any) -> FunctionType:
         (np.float32(2.0), np.float32(2.0), True),
         ("block", "".join(["bl", "ock"]), True),
         (None, 0, False),
+        ((1.0, "a"), (float("1.0"), "a"), True),
+        ((1.0, (2, None)), (1.0, (int("2"), None)), True),
+        ((float("nan"),), (float("nan"),), True),
+        ((1.0,), (1,), False),
+        ((True,), (1,), False),
+        ((0.0,), (-0.0,), False),
+        ((1, (0.0,)), (1, (-0.0,)), False),
+        ((1, 2), (1, 2, 3), False),
+        ((1, 2), [1, 2], False),
+        ((1, []), (1, []), False),
+        ((1, helper), (1, helper), False),
+        (Pair(1, 2), Pair(1, 2), False),
+        (Pair(1, 2), (1, 2), False),
         (helper, lambda: None, False),
         (helper, helper, True),
         (Settings(), Settings(), False),
@@ -188,6 +208,34 @@ def test_an_equal_value_is_looked_at_once() -> None:
         looks.clear()
         assert watch.holds()
         assert looks == ["late"]
+
+
+def test_what_is_made_at_every_look_is_compared_by_value() -> None:
+    value = 1000.5
+    module = ModuleType("module")
+    vars(module)["__getattr__"] = lambda _: value + 0.0
+    watch = Watch([FreeVariable("late", module, 1000.5, False)])
+    checks = watch._checks
+    for _ in range(3):
+        assert watch.holds()
+    value = 2.5
+    assert not watch.holds()
+    value = 1000.5
+    assert watch.holds()
+    # No check was written anew.
+    assert watch._checks is checks
+
+
+def test_what_can_hold_again() -> None:
+    function = function_over(name=Settings(), other=1)
+    watch = Watch(recorded(function, "name", "other"))
+    kept = function.__globals__.pop("name")
+    assert not watch.holds()
+    assert watch.can_hold()
+    del kept
+    gc.collect()
+    assert not watch.can_hold()
+    assert Watch(recorded(function, "other")).can_hold()
 
 
 def test_nothing_to_watch_always_holds() -> None:

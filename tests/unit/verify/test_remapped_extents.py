@@ -198,3 +198,140 @@ def test_no_name_of_the_old_levels_is_defined() -> None:
     (record,) = remaps_of(function)
     few = RemapSymbol("n", AffineMap(0, 0, (Const(3),)), ())
     assert "a name of the old levels" in verdict(module, replace(record, definitions=(few,)))
+
+
+# How many there are at most ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [1, 1 << 31, (1 << 62) - 1, (1 << 63) - 1])
+def test_the_bound_of_a_product_is_that_of_every_remap(bound: int) -> None:
+    """With another one, fewer instances run, or more than an index holds."""
+    module = tn.parse(OPEN)
+    remap(module, "j").split("i", 3).permute("i.0", "j", "i.1").fuse("i.0", "j").apply()
+    text = print_module(module)
+    assert text.count(str(1 << 62)) == 1 and said_of(text) == "accepted"
+    assert "is not computed as" in said_of(text.replace(str(1 << 62), str(bound)))
+
+
+ROWS = OPEN.replace("[%m]", "[%c4]").replace(
+    "  %c1 =", "  %c4 = scalar.constant 4 : index\n  %c1 ="
+)
+
+
+@pytest.mark.parametrize(
+    ("rows", "factor", "is_accepted"),
+    [
+        ("%e", 1 << 13, True),
+        ("%e", 1 << 14, False),
+        ("%e", 1 << 31, False),
+        ("%n", 2, True),
+        ("%n", 3, False),
+    ],
+)
+def test_arithmetic_that_may_wrap(rows: str, factor: int, is_accepted: bool) -> None:
+    """Arrays have up to 2**48 rows, four times as many places are 2**50; a product has 2**62."""
+    size = "  %e = view.extent(%A, axis = 0) : index\n"
+    module = tn.parse(ROWS.replace("  %c0", size + "  %c0", 1).replace("[%n]", f"[{rows}]"))
+    remap(module, "j").fuse("i", "j").apply()
+    text = print_module(module)
+    assert said_of(text) == "accepted"
+    detour = f"""%factor = scalar.constant {factor} : index
+    %up = scalar.apply "mul"(%i_j, %factor) : index
+    %down = scalar.apply "floordiv"(%up, %factor) : index
+    %i = scalar.apply "floordiv"(%down,"""
+    said = said_of(text.replace('%i = scalar.apply "floordiv"(%i_j,', detour))
+    assert said == "accepted" if is_accepted else "a value that depends on the levels" in said
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        lambda plan: plan.split("i", 3).permute("i.0", "j", "i.1").fuse("i.0", "j"),
+        lambda plan: plan.split("j", 3).fuse("i", "j.0").split("i+j.0", 1000),
+        lambda plan: plan.fuse("i", "j").split("i+j", 7).split("i+j.0", 1 << 20),
+    ],
+)
+def test_what_remaps_write_does_not_wrap(steps: Callable[[Remapping], Remapping]) -> None:
+    """A counter of many over one of the numbers that it is made of is less than the others are."""
+    module = tn.parse(OPEN)
+    steps(remap(module, "j")).apply()
+    assert said_of(print_module(module)) == "accepted"
+
+
+# Where levels begin ------------------------------------------------------------------------------
+
+DOMAIN = re.compile(r"lower = \[(.*)\], upper = \[(.*)\], step = \[(.*)\]\)")
+EDITS = {
+    "from 1": r"lower = [%one], upper = [\2], step = [\3])",
+    "none": r"lower = [\2], upper = [\2], step = [\3])",
+    "every second one": r"lower = [\1], upper = [\2], step = [%two])",
+}
+NUMBERS = "  %one = scalar.constant 1 : index\n  %two = scalar.constant 2 : index\n"
+
+
+@pytest.mark.parametrize("edit", EDITS)
+@pytest.mark.parametrize("is_followed", [False, True])
+@pytest.mark.parametrize("open_", [OPEN, ROWS])
+def test_what_a_remap_made_counts_from_0(open_: str, is_followed: bool, edit: str) -> None:
+    """Its levels have the instances that it says, also where a later one left them alone."""
+    module = tn.parse(open_)
+    remap(module, "j").fuse("i", "j").apply()
+    if is_followed:
+        remap(module, "i_j").apply()
+    text = print_module(module).replace("  exec.parallel", f"{NUMBERS}  exec.parallel")
+    assert said_of(text) == "accepted"
+    (number,) = re.findall(r'extent = "(\w+_times_\w+)"', text)
+    said = said_of(DOMAIN.sub(EDITS[edit], text))
+    assert f"a nest is not known to have {number} instances" in said
+
+
+BEGUN = """module "candidate"
+
+func @main(%A: view<i32, [?], [1]>, %n: index, %m: index) with (alias_groups = [0, 1, 2]) {
+  %c0 = scalar.constant 0 : index
+  %c1 = scalar.constant 1 : index
+  %c3 = scalar.constant 3 : index
+  %down = scalar.constant -2 : index
+  %e = view.extent(%A, axis = 0) : index
+  exec.parallel(lower = [LOWER], upper = [UPPER], step = [STEP]) { |%i: index|
+    %y = tile.load(%A, [%i]) : i32
+    tile.store(%A, [%i], %y)
+    exec.parallel(lower = [LOWER], upper = [UPPER], step = [STEP]) { |%j: index|
+      %x = tile.load(%A, [%j]) : i32
+      tile.store(%A, [%j], %x)
+      exec.yield
+    }
+    exec.yield
+  }
+  func.return
+}
+"""
+
+
+@pytest.mark.parametrize("step", ["%c1", "%c3", "%down"])
+@pytest.mark.parametrize("ends", [("%c1", "%e"), ("%c1", "%n"), ("%m", "%n")])
+def test_a_level_that_was_left_alone_has_as_many_as_another_one(
+    ends: tuple[str, str], step: str
+) -> None:
+    """The rows are as they were; the columns are counted anew, and both are of one number."""
+    lower, upper = ends if step != "%down" else ends[::-1]
+    module = tn.parse(BEGUN.replace("LOWER", lower).replace("UPPER", upper).replace("STEP", step))
+    remap(module, "j").split("j", 2).apply()
+    text = print_module(module)
+    assert said_of(text) == "accepted"
+    rows, *_ = DOMAIN.findall(text)
+    assert rows == (lower, upper, step)
+    for edit in ("lower = [%c0]", f"lower = [{upper}]"):
+        changed = text.replace(
+            f"lower = [{lower}], upper = [{upper}]", f"{edit}, upper = [{upper}]"
+        )
+        assert said_of(changed) != "accepted"
+
+
+def test_a_level_that_was_left_alone_may_begin_anywhere() -> None:
+    """Nothing else asks how many there are."""
+    module = tn.parse(BEGUN.replace("LOWER", "%c0").replace("UPPER", "%e").replace("STEP", "%c1"))
+    remap(module, "i").split("i", 2).apply()
+    text = print_module(module)
+    assert said_of(text) == "accepted"
+    assert said_of(text.replace("lower = [%c0]", "lower = [%m]")) == "accepted"
