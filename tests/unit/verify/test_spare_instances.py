@@ -1,4 +1,4 @@
-"""TN05 where later remaps leave rows to spare: what is an old coordinate by the predicates alone."""
+"""TN05 where remaps leave rows to spare: what is an old coordinate by the predicates alone."""
 
 from __future__ import annotations
 
