@@ -46,8 +46,8 @@ def emit_trips(
 def emit_count(builder: Builder, lower: Value, upper: Value, step: Value) -> Value:
     """The same number above machine form."""
 
-    def apply(function: str, one: Value, other: Value) -> Value:
-        return apply_scalar(builder, function, one, other)
+    def apply(function: str, *arguments: Value) -> Value:
+        return apply_scalar(builder, function, *arguments)
 
     known = constant_of(step)
     if isinstance(known, int) and known and known > ANY_INDEX[0]:
@@ -56,10 +56,7 @@ def emit_count(builder: Builder, lower: Value, upper: Value, step: Value) -> Val
     else:
         after, before = apply("maximum", lower, upper), apply("minimum", lower, upper)
         is_up = apply_scalar(builder, "gt", step, index_number(builder, 0), result_type=BOOL)
-        end = apply_scalar(builder, "where", is_up, after, before)
-        whole = apply("sub", apply("floordiv", end, step), apply("floordiv", lower, step))
-        rest = apply("sub", apply("mod", lower, step), apply("mod", end, step))
-        count = apply("sub", whole, apply("floordiv", rest, step))
+        count = _emit_apart(builder, lower, apply("where", is_up, after, before), step)
     ends = range_of(count)
     if ends is not None and ends[0] >= 0:
         return count
@@ -83,10 +80,19 @@ def _emit_quotient(builder: Builder, first: Value, end: Value, step: int) -> Val
     end = apply("maximum", end, first)
     if step == 1:
         return apply("sub", end, first)
-    by = index_number(builder, step)
-    whole = apply("sub", apply("floordiv", end, by), apply("floordiv", first, by))
-    rest = apply("sub", apply("mod", first, by), apply("mod", end, by))
-    return apply("sub", whole, apply("floordiv", rest, by))
+    return _emit_apart(builder, first, end, index_number(builder, step))
+
+
+def _emit_apart(builder: Builder, first: Value, end: Value, step: Value) -> Value:
+    """ceil((end - first) / step) where the difference may leave 64 bits: that of the quotients does
+    not, and that of the remainders is less than a step."""
+
+    def apply(function: str, one: Value, other: Value) -> Value:
+        return apply_scalar(builder, function, one, other)
+
+    whole = apply("sub", apply("floordiv", end, step), apply("floordiv", first, step))
+    rest = apply("sub", apply("mod", first, step), apply("mod", end, step))
+    return apply("sub", whole, apply("floordiv", rest, step))
 
 
 def _reached(emitter: Emitter, lower: Index, upper: Index, step: Index) -> Index:
